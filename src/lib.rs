@@ -61,9 +61,9 @@ pub use iter::{Cursor, Iter};
 pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape, LoadStats,
-    PassedBytes, PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats,
-    StallStats, Stats, UserReads, VerifyReport,
+    BufferStats, ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape,
+    LoadStats, PassedBytes, PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape,
+    SpaceStats, StallStats, Stats, UserReads, VerifyReport,
 };
 pub use types::Prefix;
 
@@ -82,9 +82,10 @@ pub use types::Prefix;
 /// ```
 pub mod tree {
     pub use crate::options::{
-        Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group,
-        Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer,
-        Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
+        Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes,
+        Gear, Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer,
+        PackLayout, Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady,
+        TableSize, Tiered,
     };
 }
 

@@ -1,5 +1,6 @@
 //! Options: the settings of a store, as plain values. They are validated when the store is opened.
 
+mod caching;
 mod cutter;
 mod layout;
 mod pacer;
@@ -14,12 +15,13 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Prefix;
 
+pub use caching::Caching;
 pub use cutter::{Cutter, Flushes, TableSize};
-pub use layout::{Adaptive, Guarded, Layout, Leveled, Prefixed, Tiered};
+pub use layout::{Adaptive, Geared, Guarded, Layout, Leveled, Prefixed, Tiered};
 pub use pacer::{Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
-pub use picker::{Components, Group, Levels, Picker, RatioWindow};
+pub use picker::{Components, Drain, Group, Levels, Picker, RatioWindow};
 pub use placer::{Descriptors, OneDevice, PackLayout, Placer};
-pub use retainer::Retainer;
+pub use retainer::{Buffer, Retainer};
 pub use tree::TreeOptions;
 
 /// What must hold when a write returns.
@@ -219,6 +221,8 @@ impl Options {
     /// * `pebblesdb`: PebblesDB's guards, at its sizes, with HyperLevelDB's pace (`docs/mechanisms/guards.md`).
     /// * `l-lsm`, `t-lsm`, `ll-lsm`, `sm`: PTierDB's baselines on LevelDB's: whole levels of runs of one table each; leveling,
     ///   tiering and lazy leveling with up to 10 runs, and LSbM's stepped merge (`docs/mechanisms/layouts.md`).
+    /// * `blsm`, `blsm-warm-up`, `lsbm`: bLSM's levels of two components each, of which one goes down in key order as fast as the
+    ///   other fills; on top of that, incremental warming up of the cache, or LSbM's compaction buffer (`docs/mechanisms/lsbm.md`).
     ///
     /// What these leave out of the stores that they are named after is in `docs/mechanisms/bolt.md`.
     ///

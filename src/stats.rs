@@ -1,9 +1,11 @@
 //! Statistics and reports of a store, as plain values.
 
+mod buffer;
 mod load;
 
 use crate::error::Error;
 
+pub use buffer::BufferStats;
 pub use load::LoadStats;
 
 /// Counters since the store was opened, and sizes as of now. See [`crate::Db::stats`].
@@ -111,6 +113,8 @@ pub struct UserReads {
     pub tables_asked: u64,
     /// Keys that `multi_get` was asked for.
     pub multi_get_keys: u64,
+    /// Keys of both that were found in a compaction buffer ([`crate::tree::Retainer::Buffer`]).
+    pub found_in_buffer: u64,
     /// Keys of both that had a value.
     pub found: u64,
     /// Seeks of iterators and cursors: where one begins, from each end, where it seeks, and where it turns round.
@@ -237,6 +241,8 @@ pub struct CompactionStats {
     pub expired_tables: u64,
     /// Tables that were dropped unread, because newer ones have every key of theirs.
     pub hidden_tables: u64,
+    /// Tables that were removed from compaction buffers.
+    pub trimmed_tables: u64,
     /// Entries read.
     pub records_in: u64,
     /// Entries written.
@@ -396,6 +402,8 @@ pub struct KeyspaceStats {
     pub debt_bytes: u64,
     /// Its tree.
     pub shape: Shape,
+    /// What is kept of the tables that compactions have replaced.
+    pub buffer: BufferStats,
 }
 
 /// The shape of a tree.

@@ -8,6 +8,7 @@
 mod aging;
 mod basics;
 mod budgets;
+mod buffer;
 mod checkpoint;
 mod common;
 mod compaction_filter;
@@ -35,6 +36,7 @@ mod prefix;
 mod prefixed;
 mod properties;
 mod range_delete;
+mod ranges;
 mod reader;
 mod reclaim;
 mod refused;

@@ -12,7 +12,9 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Prefixed, RatioWindow, Silk, SoftSleep, TableSize, Tiered,
+    Adaptive, Bandwidth, Buffer, Burst, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
+    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker,
+    Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -533,16 +535,7 @@ impl Input {
             ..Options::default()
         };
         // Few bytes, so that most inputs of the corpus keep their layout.
-        let byte = self.byte();
-        if let (1, Layout::Adaptive(adaptive)) = (byte % 8, options.tree.layout) {
-            options.tree.layout = Layout::Auto(adaptive);
-        }
-        if byte % 4 == 3 {
-            let guards = Guarded { l0_trigger: l0_due, top_bits: 8, bits_step: 1, ..Guarded::default() };
-            options.tree.layout = Layout::Guarded(Guarded { guard_bytes: 4 << 10, ..guards });
-            options.tree.picker = Picker::Guards;
-            options.tree.cutter = Cutter::Guards(TableSize { table_bytes, flushes });
-        }
+        change_levels(self.byte(), &mut options, TableSize { table_bytes, flushes }, l0_due);
         options
     }
 
@@ -552,7 +545,16 @@ impl Input {
         let (estimator, interval) = (LoadEstimator::Operations, Duration::from_millis(1));
         let burst = self.pick(&[Burst::Never, Burst::Full { runs: 3 }, Burst::Part { runs: 2, parts: 1 }]);
         let silk = Silk { limits, bandwidth, estimator, interval, pause_percent: 1 };
-        let dlc = Dlc { limits, bandwidth, estimator, interval, high_percent: 1, low_percent: 0, burst, ..Dlc::default() };
+        let dlc = Dlc {
+            limits,
+            bandwidth,
+            estimator,
+            interval,
+            high_percent: 1,
+            low_percent: 0,
+            burst,
+            ..Dlc::default()
+        };
         self.pick(&[
             Pacer::Governor(limits),
             Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 1 }),
@@ -573,5 +575,29 @@ impl Input {
             ]),
             ttl: None,
         }
+    }
+}
+
+/// Sometimes changes to another layout, or to a buffer.
+fn change_levels(byte: u8, options: &mut Options, tables: TableSize, l0_due: usize) {
+    if let (1, Layout::Adaptive(adaptive)) = (byte % 8, options.tree.layout) {
+        options.tree.layout = Layout::Auto(adaptive);
+    }
+    if byte % 4 == 3 {
+        let guards = Guarded { l0_trigger: l0_due, top_bits: 8, bits_step: 1, ..Guarded::default() };
+        options.tree.layout = Layout::Guarded(Guarded { guard_bytes: 4 << 10, ..guards });
+        options.tree.picker = Picker::Guards;
+        options.tree.cutter = Cutter::Guards(tables);
+    }
+    if byte % 16 == 6 {
+        options.tree.layout = Layout::Geared(Geared { level1_bytes: 8 << 10, ratio: 2, l0_trigger: l0_due });
+        options.tree.picker = Picker::Drain(Drain { unit_bytes: 4 << 10 });
+    }
+    if byte % 8 >= 5
+        && let Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_) | Layout::Geared(_) =
+            options.tree.layout
+    {
+        let period = Duration::from_millis(1 + u64::from(byte / 16));
+        options.tree.retainer = Retainer::Buffer(Buffer { cached_percent: 10, period, share_percent: 100 });
     }
 }

@@ -11,7 +11,9 @@
 
 mod apply;
 mod attachment;
+mod buffer;
 mod check;
+mod heat;
 mod inconsistent;
 mod lease;
 mod placement;
@@ -25,9 +27,11 @@ pub mod testing;
 mod version;
 
 pub use attachment::Attachment;
+pub use buffer::{BufferList, CompactionBuffer, Descent};
 pub use check::check_version;
 #[cfg(test)]
 pub use check::{check_edit, check_merged};
+pub use heat::{Heat, Warm};
 pub use inconsistent::Inconsistent;
 pub use lease::{ExtentSink, Lease};
 pub use run::Run;

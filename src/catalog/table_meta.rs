@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Attachment, Lease, Searches};
+use super::{Attachment, Heat, Lease, Searches};
 use crate::format::edit::TableRecord;
 use crate::types::{Epoch, Extent, Holds, KeyRange, KeySum, Seq, TableId, Timestamps};
 
@@ -40,6 +40,8 @@ pub struct TableMeta {
     pub attachment: Attachment,
     /// How often lookups have searched it.
     pub searches: Searches,
+    /// How much of it clients' reads keep in the block cache.
+    pub heat: Heat,
     lease: Lease,
 }
 
@@ -62,6 +64,7 @@ impl TableMeta {
             keys: record.keys,
             attachment: Attachment::default(),
             searches: Searches::default(),
+            heat: Heat::default(),
             lease,
         }
     }
@@ -73,6 +76,7 @@ impl TableMeta {
         Self {
             attachment: self.attachment.clone(),
             searches: self.searches.clone(),
+            heat: self.heat.clone(),
             ..Self::new(&record, self.lease.clone())
         }
     }
@@ -80,7 +84,7 @@ impl TableMeta {
     /// The same table, at the place of `record`.
     #[must_use]
     pub fn relocated(&self, record: &TableRecord, lease: Lease) -> Self {
-        Self { searches: self.searches.clone(), ..Self::new(record, lease) }
+        Self { searches: self.searches.clone(), heat: self.heat.clone(), ..Self::new(record, lease) }
     }
 
     /// The manifest's record of the table.

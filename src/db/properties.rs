@@ -39,6 +39,7 @@ properties! {
     "total-sst-files-size" => |stats| (stats.space.live_bytes + stats.space.dead_bytes).to_string(),
     "held-bytes" => |stats| sum_of_levels(stats, |level| level.held_bytes),
     "released-bytes" => |stats| sum_of_levels(stats, |level| level.released_bytes),
+    "buffer-bytes" => |stats| sum(stats, |space| space.buffer.held_bytes),
     "num-pack-files" => |stats| stats.space.pack_files.to_string(),
     "dead-bytes" => |stats| stats.space.dead_bytes.to_string(),
     "kept-dead-bytes" => |stats| stats.space.kept_bytes.to_string(),

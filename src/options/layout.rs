@@ -33,6 +33,10 @@ pub enum Layout {
     /// Several runs in a level, or one, merged level by level (`docs/mechanisms/layouts.md`): tiering, lazy leveling, and
     /// leveling by whole levels. Goes with [`Picker::Levels`](super::Picker::Levels).
     Tiered(Tiered),
+    /// bLSM's: each level has two components. One takes what comes from above, while the other goes down in key order, unit by
+    /// unit, as much as comes in (`docs/mechanisms/lsbm.md`). A component is a numbered level of its own here, so there are four
+    /// levels of two. Goes with [`Picker::Drain`](super::Picker::Drain).
+    Geared(Geared),
 }
 
 /// Limits of [`Layout::Adaptive`] and of [`Layout::Auto`].
@@ -144,6 +148,23 @@ pub struct Tiered {
     pub l0_trigger: usize,
 }
 
+/// Limits of [`Layout::Geared`]. The defaults are those of LSbM's experiments (Teng et al., "LSbM-tree", section VI-A).
+///
+/// ```
+/// use terrace::tree::Geared;
+/// let small = Geared { level1_bytes: 16 << 20, ..Geared::default() };
+/// assert_eq!((small.ratio, small.l0_trigger), (10, 1));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geared {
+    /// Bytes that both components of the first level may hold together; 4 KiB to 1 PiB. Default: 1000 MiB.
+    pub level1_bytes: u64,
+    /// How many times larger each further level may be; 2 to 100. Default: 10.
+    pub ratio: u32,
+    /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 1.
+    pub l0_trigger: usize,
+}
+
 impl Tiered {
     /// Leveling, by whole levels.
     pub const LEVELING: Self = Self { runs: 1, last_runs: 1, ..Self::TIERING };
@@ -195,6 +216,12 @@ impl Default for Prefixed {
     }
 }
 
+impl Default for Geared {
+    fn default() -> Self {
+        Self { level1_bytes: 1000 << 20, ratio: 10, l0_trigger: 1 }
+    }
+}
+
 impl Layout {
     pub(super) fn validate(&self) -> Result<()> {
         let level_bytes = |name, bytes| range(name, bytes, 4 << 10, 1 << 50);
@@ -205,7 +232,8 @@ impl Layout {
                 runs("tree.layout.l0_runs", *l0_runs)
             }
             Self::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
-            | Self::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            | Self::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger })
+            | Self::Geared(Geared { level1_bytes, ratio, l0_trigger }) => {
                 level_bytes("tree.layout.level1_bytes", *level1_bytes)?;
                 range("tree.layout.ratio", (*ratio).into(), 2, 100)?;
                 runs("tree.layout.l0_trigger", *l0_trigger)

@@ -30,6 +30,9 @@ pub enum Picker {
     Components(Components),
     /// Whole levels: goes with [`Layout::Tiered`](super::Layout::Tiered), and with no other layout.
     Levels(Levels),
+    /// The component of a level that goes down, in key order, a unit at a time (bLSM; LSbM-tree, algorithm 1). Goes with
+    /// [`Layout::Geared`](super::Layout::Geared), and with no other layout.
+    Drain(Drain),
 }
 
 /// HyperLevelDB's choice, [`Picker::RatioWindow`] (`db/version_set.cc`):
@@ -70,6 +73,19 @@ pub struct Levels {
     /// the literature have it. In parts, each merge is durable and gives back its space by itself, and several run at the
     /// same time. A part is larger where the tables that overlap each other are. Default: 0.
     pub part_bytes: u64,
+}
+
+/// How much of a component goes down at a time.
+///
+/// ```
+/// use terrace::tree::Drain;
+/// assert_eq!(Drain::default(), Drain { unit_bytes: 20 << 20 });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drain {
+    /// Bytes that a merge takes from its component, at most, but at least one table; 0 to 4 GiB. Default: 20 MiB, LSbM's
+    /// super-file.
+    pub unit_bytes: u64,
 }
 
 /// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
@@ -143,6 +159,12 @@ impl Default for RatioWindow {
     }
 }
 
+impl Default for Drain {
+    fn default() -> Self {
+        Self { unit_bytes: 20 << 20 }
+    }
+}
+
 impl Default for Group {
     fn default() -> Self {
         Self { bytes: 16 << 20, parts: 4, settle: true }
@@ -166,6 +188,7 @@ impl Picker {
                 range("tree.picker.accesses_min", *accesses_min, 1, 1_000_000)?;
                 range("tree.picker.job_bytes", *job_bytes, 4 << 10, 1 << 40)
             }
+            Self::Drain(Drain { unit_bytes }) => range("tree.picker.unit_bytes", *unit_bytes, 0, 4 << 30),
             Self::Levels(Levels { part_bytes }) => range("tree.picker.part_bytes", *part_bytes, 0, 4 << 30),
         }
     }

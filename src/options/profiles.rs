@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout,
-    Leveled, Levels, LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Prefixed,
-    RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, TreeOptions,
+    Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
+    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Options, Pacer, PackLayout,
+    Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, TreeOptions,
 };
 
 /// The names, the default first.
@@ -38,6 +38,9 @@ pub(super) const NAMES: &[&str] = &[
     "t-lsm",
     "ll-lsm",
     "sm",
+    "blsm",
+    "blsm-warm-up",
+    "lsbm",
 ];
 
 pub(super) fn named(name: &str) -> Option<Options> {
@@ -76,8 +79,32 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "ll-lsm" => whole_levels(Tiered::LAZY_LEVELING),
         // LSbM's level 1 is that of its other stores (section VI).
         "sm" => whole_levels(Tiered { level1_bytes: 100 << 20, ..Tiered::STEPPED_MERGE }),
+        "blsm" => geared(Retainer::Drop, Caching::Blocks),
+        "blsm-warm-up" => geared(Retainer::Drop, Caching::WarmUp),
+        // The paper bounds what is kept by trimming alone.
+        "lsbm" => {
+            geared(Retainer::Buffer(Buffer { share_percent: 100, ..Buffer::default() }), Caching::Blocks)
+        }
         _ => return None,
     })
+}
+
+/// bLSM and LSbM-tree as the latter's authors set them up (section VI-A), on their LevelDB: `C0` of 100 MB, tables of 2 MB in
+/// super-files of 20 MB.
+fn geared(retainer: Retainer, caching: Caching) -> Options {
+    let base = leveldb(2 << 20);
+    let packs = PackLayout::Many { bytes_max: 128 << 20 };
+    let tree = TreeOptions {
+        layout: Layout::Geared(Geared::default()),
+        picker: Picker::Drain(Drain::default()),
+        cutter: Cutter::Size(TableSize { table_bytes: 2 << 20, flushes: Flushes::Cut }),
+        retainer,
+        pacer: Pacer::Gear(Gear { limits: LEVELDB_PACE, ..Gear::default() }),
+        caching,
+        placer: Placer::OneDevice(OneDevice { packs, descriptors: Descriptors::PerPack }),
+        ..base.tree
+    };
+    Options { tree, memtable_bytes: 100 << 20, ..base }
 }
 
 /// PTierDB's baselines (sections II and IV), built on LevelDB: whole levels of runs of one table each, memtables of 32 MB. The

@@ -1,7 +1,8 @@
 //! Options of the trees: one value for each decision, and which values go together.
 
+use super::caching::Caching;
 use super::cutter::Cutter;
-use super::layout::{Adaptive, Guarded, Layout, Leveled, Prefixed, Tiered};
+use super::layout::{Adaptive, Geared, Guarded, Layout, Leveled, Prefixed, Tiered};
 use super::pacer::Pacer;
 use super::picker::Picker;
 use super::placer::Placer;
@@ -36,6 +37,8 @@ pub struct TreeOptions {
     pub pacer: Pacer,
     /// Which device gets which tables, and how they share files there.
     pub placer: Placer,
+    /// What the block cache keeps. It is fixed while the store is open.
+    pub caching: Caching,
     /// Size of a block of a table, in bytes; 256 B to 1 MiB. A lookup that misses the cache reads one block. Default:
     /// 4 KiB, a page of the operating system.
     pub block_bytes: u32,
@@ -54,6 +57,7 @@ impl Default for TreeOptions {
             retainer: Retainer::default(),
             pacer: Pacer::default(),
             placer: Placer::default(),
+            caching: Caching::default(),
             block_bytes: 4096,
             partitioned_bytes_min: 8 << 20,
         }
@@ -66,9 +70,7 @@ impl TreeOptions {
         self.layout.validate()?;
         self.picker.validate()?;
         self.cutter.validate()?;
-        match self.retainer {
-            Retainer::Drop => {}
-        }
+        self.retainer.validate()?;
         self.pacer.validate()?;
         self.placer.validate()?;
         range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
@@ -86,16 +88,28 @@ impl TreeOptions {
             retainer,
             pacer,
             placer,
+            // Each goes with every shape of a tree.
+            caching: Caching::Adaptive | Caching::Blocks | Caching::WarmUp,
             block_bytes: _,
             partitioned_bytes_min: _,
         } = self;
         // These go with every other one: each takes a run below level 0 for what it is.
-        match (cutter, retainer, placer) {
-            (
-                Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_),
-                Retainer::Drop,
-                Placer::OneDevice(_),
+        match (cutter, placer) {
+            (Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_), Placer::OneDevice(_)) => {}
+        }
+        match (retainer, layout) {
+            (Retainer::Drop, _)
+            | (
+                Retainer::Buffer(_),
+                Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_) | Layout::Geared(_),
             ) => {}
+            (Retainer::Buffer(_), Layout::Tiered(_) | Layout::Prefixed(_) | Layout::Guarded(_)) => {
+                return Err(refused(
+                    "option tree.retainer is Buffer, and tree.layout has levels of several runs: what comes there is put on top of what \
+                     is there, so a merge of a level replaces tables that readers still search by their age; a buffer keeps what was \
+                     merged into a single run",
+                ));
+            }
         }
         match pacer {
             // Each goes with every layout.
@@ -113,6 +127,7 @@ impl TreeOptions {
             Layout::Leveled(Leveled { l0_trigger, .. })
             | Layout::Tiered(Tiered { l0_trigger, .. })
             | Layout::Prefixed(Prefixed { l0_trigger, .. })
+            | Layout::Geared(Geared { l0_trigger, .. })
             | Layout::Guarded(Guarded { l0_trigger, .. }) => ("l0_trigger", *l0_trigger),
         };
         let are_guards = [
@@ -139,7 +154,20 @@ impl TreeOptions {
                 Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_),
             )
             | (Layout::Tiered(_), Picker::Levels(_))
+            | (Layout::Geared(_), Picker::Drain(_))
             | (Layout::Prefixed(_), Picker::Components(_)) => {}
+            (Layout::Geared(_), _) => {
+                return Err(refused(
+                    "option tree.layout is Geared, which only a tree.picker of Drain goes with: no other knows the component of a level \
+                     that goes down",
+                ));
+            }
+            (_, Picker::Drain(_)) => {
+                return Err(refused(
+                    "option tree.picker is Drain, which only a tree.layout of Geared goes with: levels of no other have a component that \
+                     goes down",
+                ));
+            }
             (
                 Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_) | Layout::Prefixed(_),
                 Picker::Levels(_),

@@ -7,18 +7,18 @@
 use std::time::Duration;
 
 use crate::options::{
-    self, Adaptive, Components, Dlc, Flushes, Gear, Governor, Group, Guarded, Leveled, Levels, Prefixed,
-    RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered, TreeOptions,
+    self, Adaptive, Buffer, Components, Dlc, Drain, Flushes, Gear, Geared, Governor, Group, Guarded, Leveled,
+    Levels, Prefixed, RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered, TreeOptions,
 };
 use crate::policy::cutter::{Cutter, SizeConfig};
-use crate::policy::layout::{GuardedConfig, Layout, Level0Width, LeveledConfig, TieredConfig};
+use crate::policy::layout::{GearedConfig, GuardedConfig, Layout, Level0Width, LeveledConfig, TieredConfig};
 use crate::policy::level0::LEVEL0_SHARE_MAX;
 use crate::policy::pacer::{
     DlcConfig, GearConfig, GovernorConfig, Pacer, SilkConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::policy::picker::{ComponentsConfig, Picker, PickerConfig, WindowConfig};
 use crate::policy::placer::Placer;
-use crate::policy::retainer::Retainer;
+use crate::policy::retainer::{BufferConfig, Retainer};
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
 /// `ExpandedCompactionByteSizeLimit`).
@@ -78,9 +78,7 @@ impl PolicyConfig {
             layout: layout(&tree.layout, l0_slow),
             picker: picker(&tree.picker, &tree.layout, table_bytes),
             cutter: cutter(&tree.cutter, &tree.layout),
-            retainer: match tree.retainer {
-                options::Retainer::Drop => Retainer::Drop,
-            },
+            retainer: retainer(&tree.retainer, &tree.layout),
             pacer: pacer(&tree.pacer, sealed_memtables_max),
             placer: match tree.placer {
                 options::Placer::OneDevice(device) => Placer::OneDevice(device),
@@ -103,6 +101,10 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         options::Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
             (Layout::Prefixed as fn(_) -> _, of(level1_bytes, Some(ratio), l0_trigger))
         }
+        options::Layout::Geared(Geared { level1_bytes, ratio, l0_trigger }) => {
+            let (ratio, l0_trigger) = (ratio.into(), l0_trigger as u64);
+            return Layout::Geared(GearedConfig { level1_bytes, ratio, l0_trigger });
+        }
         options::Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => {
             return Layout::Tiered(TieredConfig {
                 level1_bytes,
@@ -123,6 +125,7 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
             | options::Layout::Leveled(_)
             | options::Layout::Prefixed(_)
             | options::Layout::Tiered(_)
+            | options::Layout::Geared(_)
             | options::Layout::Guarded(_) => Level0Width::Fifth,
         },
         l0_full_max: LEVEL0_GROWTH * l0_trigger,
@@ -133,6 +136,33 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     })
 }
 
+/// The buffer of a tree of that layout.
+fn retainer(retainer: &options::Retainer, layout: &options::Layout) -> Retainer {
+    match *retainer {
+        options::Retainer::Drop => Retainer::Drop,
+        options::Retainer::Buffer(Buffer { cached_percent, period, share_percent }) => {
+            Retainer::Buffer(BufferConfig {
+                cached_percent: cached_percent.into(),
+                period,
+                share_percent: share_percent.into(),
+                freezes: is_geared(layout),
+            })
+        }
+    }
+}
+
+fn is_geared(layout: &options::Layout) -> bool {
+    match layout {
+        options::Layout::Geared(_) => true,
+        options::Layout::Adaptive(_)
+        | options::Layout::Auto(_)
+        | options::Layout::Leveled(_)
+        | options::Layout::Tiered(_)
+        | options::Layout::Prefixed(_)
+        | options::Layout::Guarded(_) => false,
+    }
+}
+
 /// The guards of a layout. (Options of guards go together: what stands for another layout here is never asked.)
 fn guarded(layout: &options::Layout) -> GuardedConfig {
     let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = match *layout {
@@ -141,6 +171,7 @@ fn guarded(layout: &options::Layout) -> GuardedConfig {
         | options::Layout::Auto(_)
         | options::Layout::Leveled(_)
         | options::Layout::Tiered(_)
+        | options::Layout::Geared(_)
         | options::Layout::Prefixed(_) => Guarded::default(),
     };
     GuardedConfig {
@@ -178,6 +209,11 @@ fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) 
             let base = config(group);
             Picker::Components(ComponentsConfig { base, moves, access_bytes, accesses_min, job_bytes })
         }
+        // A unit's tables are judged one by one. They go down whatever they overlap further down.
+        options::Picker::Drain(Drain { unit_bytes }) => Picker::Drain(PickerConfig {
+            grandparent_bytes_max: u64::MAX,
+            ..config(Group { bytes: unit_bytes, parts: 1, settle: true })
+        }),
         // A level is merged or moved as one; in parts, each cluster of tables by itself. A table moves whatever it overlaps
         // in the level after the target, for that is merged with whole levels, too.
         options::Picker::Levels(Levels { part_bytes }) => Picker::Levels(PickerConfig {
@@ -199,6 +235,8 @@ fn cutter(cutter: &options::Cutter, layout: &options::Layout) -> Cutter {
     match *cutter {
         // What an output overlaps further down is not written again when it goes there.
         options::Cutter::Guards(tables) => Cutter::Guards(size(tables, u64::MAX), guarded(layout)),
+        // What goes down in units of many tables is not cut by what lies there.
+        options::Cutter::Size(tables) if is_geared(layout) => Cutter::Size(size(tables, u64::MAX)),
         options::Cutter::Size(tables) => {
             Cutter::Size(size(tables, grandparent_bytes_max(tables.table_bytes)))
         }

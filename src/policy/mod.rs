@@ -1,7 +1,7 @@
 //! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.
 //!
 //! There are six kinds. [`Layout`]: how is a level built, and when is it too large? [`Picker`]: what is compacted or
-//! moved next? [`Cutter`](cutter::Cutter): where do outputs end? [`Retainer`]: what becomes of a compaction's inputs?
+//! moved next? [`Cutter`](cutter::Cutter): where do outputs end? [`Retainer`](retainer::Retainer): what becomes of a compaction's inputs?
 //! [`Pacer`](pacer::Pacer): when does a job run, and how long does a writer wait? [`Placer`](placer::Placer): which device
 //! gets which bytes? Each is an enum; its variants carry their parameters. [`PolicyConfig`] names one of each, as the
 //! options have it. [`decide`] asks them in order of precedence.
@@ -42,7 +42,7 @@ pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;
 pub use release::is_released;
-pub use retainer::{Fate, Retainer};
+pub use retainer::{BufferConfig, Fate};
 pub use rewriter::next_rewrite;
 pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
 
@@ -51,12 +51,13 @@ pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView,
 mod for_tests {
     pub use super::closure::{convex, downward};
     pub use super::cutter::{Cutter, SizeConfig};
-    pub use super::layout::{GuardedConfig, Level0Width, LeveledConfig, TieredConfig};
+    pub use super::layout::{GearedConfig, GuardedConfig, Level0Width, LeveledConfig, TieredConfig};
     pub use super::level0::LEVEL0_SHARE_MAX;
     pub use super::pacer::{GovernorConfig, Pacer};
     pub use super::picker::{ComponentsConfig, Evenness, PickerConfig, WindowConfig};
     pub use super::placer::Placer;
     pub use super::planner::next_plan;
+    pub use super::retainer::Retainer;
 }
 
 #[cfg(test)]

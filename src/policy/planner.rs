@@ -121,7 +121,7 @@ fn admitted_plan(
                 return plan;
             }
         }
-        if level == 1 && waiting.contains(&view.keyspace) && !planted!("level-0-starved-by-level-1") {
+        if level == 1 && waiting.contains(&view.keyspace) && lets_level_0_go_first(config) {
             continue;
         }
         match config.picker.pick(view, level).map(|plan| cheaper(view, plan, &load.costs, config)) {
@@ -146,6 +146,11 @@ fn admitted_plan(
         })
         .or_else(|| for_readers.find(&admitted))
         .or_else(|| rewrite(&waiting))
+}
+
+/// Whether level 1 starts no job while level 0 waits for those that run. A geared level 1 makes room for level 0 by its very move.
+fn lets_level_0_go_first(config: &PolicyConfig) -> bool {
+    !config.layout.has_rounds() && !planted!("level-0-starved-by-level-1")
 }
 
 /// `plan`, or in its place a compaction within level 0 that lowers the number of its runs for less (`Layout::fewer_runs`).

@@ -36,12 +36,14 @@ use crate::types::{
 mod costs;
 mod expiry;
 mod fold;
+mod geared;
 mod guarded;
 mod hidden;
 mod level0;
 mod properties;
 mod recency;
 mod release;
+mod retainer;
 mod tiered;
 mod volume;
 
@@ -128,6 +130,7 @@ impl PolicyConfig {
             Picker::Cursor(config)
             | Picker::LeastOverlap(config)
             | Picker::Levels(config)
+            | Picker::Drain(config)
             | Picker::Guards(config, _)
             | Picker::RatioWindow(WindowConfig { victims: config, .. }) => config,
             Picker::Components(components) => &mut components.base,

@@ -21,6 +21,7 @@ mod partitions;
 mod pinned;
 mod readahead;
 mod row_cache;
+mod warm_up;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use self::admission::Admission;
 use super::stripes::Stripes;
 use super::table::{TablePlace, TableReader};
-use crate::catalog::TableMeta;
+use crate::catalog::{TableMeta, Warm};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::edit::TableRecord;
@@ -112,19 +113,20 @@ impl Entry {
     }
 }
 
-/// An entry, with its charge for memory outside of frames.
+/// An entry, with its charge for memory outside of frames and its share of its table's heat.
 #[derive(Debug)]
 struct Kept {
     entry: Entry,
     _charge: Option<Charge>,
+    _warm: Option<Warm>,
 }
 
-/// A clone is for a reader and carries no charge: the entry in the cache is charged once. (A shared charge would cost
+/// A clone is for a reader and carries no charge and no heat: the entry in the cache counts once. (A shared charge would cost
 /// each lookup a wait for memory.)
 impl Clone for Kept {
     #[inline]
     fn clone(&self) -> Self {
-        Self { entry: self.entry.clone(), _charge: None }
+        Self { entry: self.entry.clone(), _charge: None, _warm: None }
     }
 }
 
@@ -135,6 +137,15 @@ impl Weighter<(TableId, u64), Kept> for ByBytes {
     fn weight(&self, _: &(TableId, u64), kept: &Kept) -> u64 {
         ENTRY_OVERHEAD_BYTES + kept.entry.memory().0 as u64
     }
+}
+
+/// What is kept besides open tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Kinds {
+    /// Blocks alone, and not rows, spans and whole tables.
+    pub(crate) only_blocks: bool,
+    /// Blocks that a compaction writes in the place of cached ones.
+    pub(crate) warms_up: bool,
 }
 
 /// Blocks, spans, rows and open tables. Beyond the budget the least useful are evicted.
@@ -151,6 +162,7 @@ pub(crate) struct TableCache {
     attached_bytes: Arc<AtomicU64>,
     counts: Stripes<Counts>,
     admission: Admission,
+    kinds: Kinds,
 }
 
 /// Counters of one stripe: hits, misses and reads.
@@ -218,7 +230,13 @@ impl TableCache {
             attached_bytes: Arc::default(),
             counts: Default::default(),
             admission: Admission::default(),
+            kinds: Kinds::default(),
         }
+    }
+
+    /// The same, that keeps these kinds of entries.
+    pub(crate) fn with(self, kinds: Kinds) -> Self {
+        Self { kinds, ..self }
     }
 
     /// Changes the budget. Blocks beyond it are evicted at once; attached tables go with their metadata.
@@ -244,8 +262,8 @@ impl TableCache {
         bytes as u64 <= self.entry_bytes_max.load(Relaxed)
     }
 
-    /// Keeps `entry`, unless it is too large.
-    fn keep(&self, key: (TableId, u64), entry: Entry) {
+    /// Keeps `entry`, unless it is too large. `warm` is what it adds to its table's heat.
+    fn keep(&self, key: (TableId, u64), entry: Entry, warm: Option<Warm>) {
         let (bytes, apart) = entry.memory();
         if !self.keeps(bytes) {
             return;
@@ -253,7 +271,7 @@ impl TableCache {
         let (TableId(table), offset) = key;
         entry.buffers().for_each(|buffer| buffer.set_tag([table, offset]));
         let charge = (apart > 0).then(|| self.frames.charge(apart as u64, self));
-        self.entries.insert(key, Kept { entry, _charge: charge });
+        self.entries.insert(key, Kept { entry, _charge: charge, _warm: warm });
     }
 
     /// A buffer for something that may be kept.
@@ -302,12 +320,13 @@ impl TableCache {
         let charge = self.charge(table.memory_bytes() as u64);
         let fits = charge.is_some();
         table.set_charge(charge);
+        table.count_in(&meta.heat);
         let table = Arc::new(table);
         self.adopt_pinned(&table);
         if fits {
             meta.attachment.set(table.clone());
         } else {
-            self.keep(key, Entry::Table(table.clone()));
+            self.keep(key, Entry::Table(table.clone()), None);
         }
         Ok(table)
     }
@@ -356,7 +375,8 @@ impl TableCache {
     /// As [`TableCache::block`], for a block that is not in memory.
     pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let block = self.read_past(table, handle, cause)?;
-        self.keep(key_of(table, handle), Entry::Block(block.clone()));
+        let warm = if cause.is_users() { table.warm(handle.length.into()) } else { None };
+        self.keep(key_of(table, handle), Entry::Block(block.clone()), warm);
         Ok(block)
     }
 

@@ -4,9 +4,9 @@ use crate::tree_parts::TreeParts as _;
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group,
-    Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer,
-    Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Buffer, Burst, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
+    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak,
+    Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -92,10 +92,23 @@ pub fn random(seed: u64) -> (String, Options) {
         ..Options::default()
     };
     // Last, so that what a seed draws besides does not depend on it.
-    if rng.percent(20) {
-        set_guarded(rng, &mut options.tree, l0_due);
-    }
+    change_levels(rng, &mut options.tree, (level_bytes, l0_due));
     (format!("random by {seed}"), options)
+}
+
+/// Sometimes changes to guards, to levels in pairs, or to a buffer.
+fn change_levels(rng: &mut Rng, tree: &mut TreeOptions, (level_bytes, l0_due): (u64, usize)) {
+    if rng.percent(20) {
+        set_guarded(rng, tree, l0_due);
+    } else if rng.percent(30) {
+        tree.cutter = Cutter::Size(*tree.tables());
+        (tree.layout, tree.picker) = geared(rng, (level_bytes, l0_due));
+    }
+    let has_one_run =
+        matches!(tree.layout, Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_) | Layout::Geared(_));
+    if has_one_run && rng.percent(60) {
+        tree.retainer = buffer(rng);
+    }
 }
 
 /// A picker that merges with what lies in the next level.
@@ -117,6 +130,22 @@ fn tiered(rng: &mut Rng, ratio: u32, (level1_bytes, l0_trigger): (u64, usize)) -
     let part_bytes = *rng.pick(&[0, 4 << 10, 16 << 10]);
     let tiered = Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger };
     (Layout::Tiered(tiered), Picker::Levels(Levels { part_bytes }))
+}
+
+/// Levels in pairs, and their picker.
+fn geared(rng: &mut Rng, (level1_bytes, l0_trigger): (u64, usize)) -> (Layout, Picker) {
+    let layout = Geared { level1_bytes, ratio: *rng.pick(&[2, 4, 10]), l0_trigger };
+    let unit_bytes = *rng.pick(&[0, 4 << 10, 16 << 10]);
+    (Layout::Geared(layout), Picker::Drain(Drain { unit_bytes }))
+}
+
+/// A buffer that is trimmed often, sometimes of all that is in no cache.
+fn buffer(rng: &mut Rng) -> Retainer {
+    Retainer::Buffer(Buffer {
+        cached_percent: *rng.pick(&[1, 30, 100]),
+        period: Duration::from_millis(*rng.pick(&[1, 20, 30_000])),
+        share_percent: *rng.pick(&[5, 50, 1000]),
+    })
 }
 
 /// Changes to guards: so many of them that a few hundred keys have some in every level.
@@ -233,6 +262,9 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "PTierDB", options: ptier },
     Shape { name: "PTierDB, any prefixes, in small jobs", options: ptier_in_parts },
     Shape { name: "level 0 as wide as the mix asks for", options: auto },
+    Shape { name: "bLSM", options: blsm },
+    Shape { name: "LSbM", options: lsbm },
+    Shape { name: "a compaction buffer over leveled levels", options: buffered },
 ];
 
 fn smallest() -> Options {
@@ -349,6 +381,33 @@ fn gear() -> Options {
         *tree.level1_bytes() = 8 << 10;
         let limits = Governor { l0_slow: 8, l0_stop: 12, ..*tree.governor() };
         tree.pacer = Pacer::Gear(Gear { limits, spring_percent: 50, spring: Duration::from_millis(10) });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+/// bLSM's levels, at a thousandth of its sizes.
+fn blsm() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.layout = Layout::Geared(Geared { level1_bytes: 10 << 10, ratio: 3, l0_trigger: 2 });
+        tree.picker = Picker::Drain(Drain { unit_bytes: 6 << 10 });
+        tree.tables().table_bytes = 2 << 10;
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+/// The same with a buffer from which something is trimmed now and then.
+fn lsbm() -> Options {
+    let buffer = Buffer { cached_percent: 50, period: Duration::from_millis(50), share_percent: 100 };
+    let tree = blsm().tree.with(|tree| tree.retainer = Retainer::Buffer(buffer));
+    Options { tree, ..blsm() }
+}
+
+/// Most of what is kept goes for its share.
+fn buffered() -> Options {
+    let buffer = Buffer { cached_percent: 1, period: Duration::from_secs(30), share_percent: 30 };
+    let tree = tiny().tree.with(|tree| {
+        tree.retainer = Retainer::Buffer(buffer);
+        tree.set_ratio(Some(4));
     });
     Options { background_threads: Some(2), tree, ..tiny() }
 }

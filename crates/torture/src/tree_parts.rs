@@ -39,6 +39,7 @@ impl TreeParts for TreeOptions {
                 level1_bytes
             }
             Layout::Prefixed(prefixed) => &mut prefixed.level1_bytes,
+            Layout::Geared(geared) => &mut geared.level1_bytes,
             other => panic!("{other:?} has no such limit"),
         }
     }
@@ -51,6 +52,7 @@ impl TreeParts for TreeOptions {
             }
             Layout::Guarded(guarded) => &mut guarded.l0_trigger,
             Layout::Prefixed(prefixed) => &mut prefixed.l0_trigger,
+            Layout::Geared(geared) => &mut geared.l0_trigger,
             other => panic!("{other:?} does not count runs"),
         }
     }

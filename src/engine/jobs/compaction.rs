@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::context::JobContext;
 use super::install::Change;
 use super::output::{Finished, Output, Writing};
-use crate::catalog::{Run, TableMeta, Version};
+use crate::catalog::{Descent, Run, TableMeta, Version};
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
 use crate::engine::keyspace::tree::Tree;
 use crate::engine::shared::job::Job;
@@ -31,10 +31,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
-use crate::policy::{Fate, JobClass, OutputAge, Plan, PlanInput, PlanKind, Reason, Retainer};
+use crate::policy::{JobClass, OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::stats::PassedBytes;
 use crate::store::table::TablesCursor;
-use crate::types::{Epoch, KeyRange, Seq, TableId};
+use crate::types::{Epoch, KeyRange, KeyRanges, Seq, TableId};
 
 impl JobContext {
     /// Carries `plan` out.
@@ -51,9 +51,10 @@ impl JobContext {
     fn run_move(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = tree.view().version.clone();
         let arriving = self.arriving(&version, plan)?;
-        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer, &arriving)?;
+        let edit = tree_edit(&version, plan, &arriving)?;
         let bytes = moved_bytes(&edit);
-        self.install(Change { stacks: plan.stacks, ..Change::of_tree(edit) })?;
+        let descent = self.descent(tree, &version, plan)?;
+        self.install(Change { stacks: plan.stacks, descent, ..Change::of_tree(edit) })?;
         self.statistics.moved(bytes);
         self.statistics.passed(plan, PassedBytes { moved: bytes, merged: 0 });
         Ok(())
@@ -69,7 +70,7 @@ impl JobContext {
             "I5: {plan} takes what is newer than a number at which somebody reads"
         );
         let arriving = self.arriving(&version, plan)?;
-        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer, &arriving)?;
+        let edit = tree_edit(&version, plan, &arriving)?;
         self.install(Change::of_tree(edit))?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
@@ -129,7 +130,9 @@ impl JobContext {
         let is_told = snapshots.is_empty() && !planted!("keys-not-told-by-a-compaction");
         let seed = inputs.key_seed().filter(|_| is_told);
         let iterator = CompactionIterator {
-            output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings).keyed(seed),
+            output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings)
+                .keyed(seed)
+                .warming(self.cached_keys(&inputs)?),
             cutting: Some(cutting.with_prefixes(self.cut_prefix(tree), inputs.bytes)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
@@ -152,18 +155,10 @@ impl JobContext {
         let (output, volume) = iterated?;
         let finished = output.finish()?;
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
-        let (bytes_out, moved_bytes) = self.install_output(version, plan, finished, &arriving)?;
-        let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
-        let were_whole = self.cache.are_pinned(dropped.clone().map(|(_, table)| &**table));
-        dropped.for_each(|(_, table)| self.cache.forget(table));
+        let descent = self.descent(tree, version, plan)?;
+        let (bytes_out, moved_bytes) = self.install_output((version, plan), finished, &arriving, descent)?;
+        self.forget_inputs(tree, (version, plan), &written);
         let time: Duration = self.env.now().saturating_sub(start + throttled.paused());
-        if were_whole {
-            let version = &tree.view().version;
-            written
-                .iter()
-                .filter_map(|&id| version.table(id))
-                .for_each(|(_, table)| self.cache.settle(table));
-        }
         self.statistics.compacted(volume, inputs.bytes, bytes_out, time);
         match plan.reason {
             Reason::Released => self.statistics.released(),
@@ -176,19 +171,45 @@ impl JobContext {
         Ok(bytes_out)
     }
 
+    /// Lets the cache forget the inputs of `plan`, as far as no buffer keeps them. If it had them as wholes, it takes what was
+    /// `written` in their place.
+    fn forget_inputs(&self, tree: &Tree, (version, plan): (&Version, &Plan), written: &[TableId]) {
+        let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        let were_whole = self.cache.are_pinned(dropped.clone().map(|(_, table)| &**table));
+        let view = tree.view_arc();
+        let is_kept = |table: &TableMeta| view.buffer.as_ref().is_some_and(|buffer| buffer.has(table.id));
+        dropped.filter(|(_, table)| !is_kept(table)).for_each(|(_, table)| self.cache.forget(table));
+        if were_whole {
+            let written = written.iter().filter_map(|&id| view.version.table(id));
+            written.for_each(|(_, table)| self.cache.settle(table));
+        }
+    }
+
+    /// The keys of the inputs' blocks that are in the cache, if it warms up what takes their place.
+    fn cached_keys(&self, inputs: &Inputs) -> Result<Option<Arc<KeyRanges>>> {
+        if !self.cache.warms_up() {
+            return Ok(None);
+        }
+        let mut keys = KeyRanges::default();
+        for table in inputs.lists.values().flatten() {
+            self.cache.cached_ranges(table, &mut keys)?;
+        }
+        Ok(Some(Arc::new(keys)))
+    }
+
     /// Installs `plan` with what it has written. Bytes of that, and of what moves.
     pub(in crate::engine) fn install_output(
         &self,
-        version: &Version,
-        plan: &Plan,
+        (version, plan): (&Version, &Plan),
         finished: Finished,
         arriving: &Arriving,
+        descent: Option<Descent>,
     ) -> Result<(u64, u64)> {
-        let mut edit = tree_edit(version, plan, &self.settings.load().policy.retainer, arriving)?;
+        let mut edit = tree_edit(version, plan, arriving)?;
         let moved_bytes = moved_bytes(&edit);
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
-        let mut change = Change { stacks: plan.stacks, ..Change::of_tree(edit) };
+        let mut change = Change { stacks: plan.stacks, descent, ..Change::of_tree(edit) };
         change.edit.packs = finished.packs.records().to_vec();
         change.packs = Some(finished.packs);
         change.open = finished.open;
@@ -262,13 +283,12 @@ impl Arriving {
 }
 
 /// The edit of `plan` without what it writes: inputs go, moved tables sink.
-fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer, arriving: &Arriving) -> Result<TreeEdit> {
-    let drop = plan.inputs.iter().map(|input| match retainer.fate(plan, input) {
-        Fate::Dropped => (input.level, input.table),
-    });
+///
+/// What is kept in a compaction buffer leaves the tree as well: the manifest knows nothing of buffers.
+fn tree_edit(version: &Version, plan: &Plan, arriving: &Arriving) -> Result<TreeEdit> {
     let mut edit = TreeEdit {
         keyspace: plan.keyspace,
-        drop: drop.collect(),
+        drop: plan.inputs.iter().map(|input| (input.level, input.table)).collect(),
         cursors: plan.cursor.iter().map(|cursor| (plan.source, cursor.clone())).collect(),
         ..TreeEdit::default()
     };

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::install::CatalogLog;
+use super::retention::Retention;
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
 use crate::engine::log::log_tail::LogTail;
@@ -75,6 +76,8 @@ pub(crate) struct JobContext {
     pub(in crate::engine) statistics: Arc<Statistics>,
     /// Bytes of tables that running compactions read.
     pub(in crate::engine) compacting_bytes: AtomicU64,
+    /// Compaction buffers: when they were trimmed.
+    pub(in crate::engine) retention: Retention,
 }
 
 impl JobContext {

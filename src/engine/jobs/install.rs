@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use super::context::JobContext;
 use super::output::SealedPacks;
-use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::catalog::{Catalog, Descent, ExtentSink, Lease};
 use crate::engine::keyspace::tree::dropped;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
@@ -65,6 +65,8 @@ pub(crate) struct Change {
     pub(crate) wal_floor: Option<SegmentId>,
     /// Whether its tables come to lie on top of others, as the layout has it.
     pub(crate) stacks: bool,
+    /// What it brings down from one level to the next, for the compaction buffer.
+    pub(crate) descent: Option<Descent>,
 }
 
 impl Change {
@@ -76,6 +78,7 @@ impl Change {
     /// This one and that of another tree, as one: both or none. Neither flushes.
     pub(crate) fn and(mut self, mut other: Self) -> Self {
         debug_assert!(self.flushed.is_none() && other.flushed.is_none(), "a flush is a change of its own");
+        debug_assert!(self.descent.is_none() && other.descent.is_none(), "so is a compaction");
         self.edit.trees.append(&mut other.edit.trees);
         self.edit.packs.append(&mut other.edit.packs);
         self.open.append(&mut other.open);
@@ -187,10 +190,13 @@ impl JobContext {
             {
                 for (id, table) in &change.open {
                     if let Some((_, meta)) = state.version.table(*id) {
+                        table.count_in(&meta.heat);
                         meta.attachment.set(table.clone());
                     }
                 }
-                tree.publish(&state.version, change.flushed.as_ref());
+                let buffer = self.buffer_behind(tree, edit, &state.version, change.descent.as_ref());
+                tree.publish(&state.version, change.flushed.as_ref(), &buffer);
+                self.forget_removed(&buffer, &state.version);
             }
         }
     }

@@ -14,4 +14,5 @@ pub(super) mod install;
 pub(super) mod output;
 mod overwrites;
 mod prefixes;
+pub(super) mod retention;
 pub(super) mod rewrite;

@@ -25,7 +25,9 @@ use crate::store::files::device::Named;
 use crate::store::files::meter::WriteCause;
 use crate::store::files::pack::{PackStore, PackWriter};
 use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
-use crate::types::{DeviceId, Holders, KeyRange, KeySum, PackId, RangeTombstone, Stamp, TableId, UpperBound};
+use crate::types::{
+    DeviceId, Holders, KeyRange, KeyRanges, KeySum, PackId, RangeTombstone, Stamp, TableId, UpperBound,
+};
 
 /// The device that holds log and manifest.
 const HOME: DeviceId = DeviceId(0);
@@ -89,6 +91,8 @@ pub(crate) struct Output<C> {
     table: Option<TableBuilder>,
     /// Which keys the current table has; `None` if that is not counted.
     keys: Option<KeySum>,
+    /// Keys of which the cache has had blocks of the inputs.
+    hot: Option<Arc<KeyRanges>>,
     /// The range tombstones that no table has yet, fragmented.
     range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
@@ -124,6 +128,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             pack: None,
             table: None,
             keys: None,
+            hot: None,
             range_tombstones: VecDeque::new(),
             packs,
             named: None,
@@ -137,13 +142,21 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         Self { keys: seed.map(KeySum::new), ..self }
     }
 
+    /// The same, whose blocks with keys in `hot` go into the cache.
+    pub(crate) fn warming(self, hot: Option<Arc<KeyRanges>>) -> Self {
+        Self { hot, ..self }
+    }
+
     /// Starts a table, and a pack, where there is none.
     fn begin(&mut self) -> Result<()> {
         if self.table.is_some() {
             return Ok(());
         }
         self.begin_pack()?;
-        let new = |pack| TableBuilder::new(self.settings.clone(), self.jobs.ids.table(), pack);
+        let new = |pack| {
+            let table = TableBuilder::new(self.settings.clone(), self.jobs.ids.table(), pack);
+            table.remembering(self.hot.clone())
+        };
         self.table = self.pack.as_mut().map(new);
         Ok(())
     }
@@ -267,7 +280,9 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
             }
         }
         table.set_range_tombstones(tombstones.into_iter().map(|kept| kept.tombstone).collect());
+        let hot_blocks = table.take_hot_blocks(pack)?;
         let mut record = table.finish(pack)?;
+        self.jobs.cache.keep_written(record.id, hot_blocks);
         record.keys = self.keys.filter(|_| record.range_tombstones == 0);
         self.keys = self.keys.map(|keys| KeySum::new(keys.seed));
         // Entries from outside have no number yet.

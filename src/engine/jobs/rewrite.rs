@@ -121,7 +121,7 @@ impl JobContext {
             output.copy(table)?;
         }
         let (bytes_out, _) =
-            self.install_output(version, plan, output.finish()?, &self.arriving(version, plan)?)?;
+            self.install_output((version, plan), output.finish()?, &self.arriving(version, plan)?, None)?;
         let mut packs = packs_of(version, plan);
         let log = self.catalog.lock();
         packs.retain(|pack| log.catalog.pack(*pack).is_none());

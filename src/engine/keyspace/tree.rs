@@ -14,7 +14,7 @@ use super::expiry::AtomicTtl;
 use super::fitting_prefix::FittingPrefix;
 use super::overwrite_ratio::OverwriteRatio;
 use super::read_debt::ReadDebt;
-use crate::catalog::Version;
+use crate::catalog::{BufferList, CompactionBuffer, Version};
 use crate::env::sync::before_look;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
@@ -51,6 +51,26 @@ pub(crate) struct View {
     /// Sealed memtables, which wait for their flush, newest first.
     pub(crate) sealed: Vec<Sealed>,
     pub(crate) version: Arc<Version>,
+    /// Tables that compactions have replaced and readers may still use. `None` while nothing is kept.
+    pub(crate) buffer: Option<Arc<CompactionBuffer>>,
+}
+
+/// A compaction buffer that is to take the place of another one, unless that has changed meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct BufferChange {
+    pub(crate) before: Option<Arc<CompactionBuffer>>,
+    pub(crate) after: Option<Arc<CompactionBuffer>>,
+}
+
+impl BufferChange {
+    /// Whether `buffer` is still the one that is to be replaced.
+    fn fits(&self, buffer: Option<&Arc<CompactionBuffer>>) -> bool {
+        match (&self.before, buffer) {
+            (Some(before), Some(buffer)) => Arc::ptr_eq(before, buffer),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
 }
 
 /// A sealed memtable: it takes no more entries.
@@ -66,6 +86,13 @@ impl View {
     /// The memtables, newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(self.sealed.iter().map(|sealed| &sealed.memtable))
+    }
+
+    /// What is kept of the tables that came into `level`, if anything is.
+    #[inline]
+    pub(crate) fn buffer_of(&self, level: u8) -> Option<&BufferList> {
+        let list = self.buffer.as_ref()?.list(level);
+        (!list.is_empty()).then_some(list)
     }
 
     /// Bytes in sealed memtables.
@@ -136,17 +163,25 @@ impl Tree {
             active: fresh.clone(),
             sealed: std::iter::once(&sealed).chain(&view.sealed).cloned().collect(),
             version: view.version.clone(),
+            buffer: view.buffer.clone(),
         });
         Some(sealed)
     }
 
-    /// Publishes the result of a job: a view with the new version, and without the memtable that was flushed, if any.
-    pub(crate) fn publish(&self, version: &Arc<Version>, flushed: Option<&Arc<Memtable>>) {
+    /// Publishes the result of a job: a view with the new version, and without the memtable that was flushed, if any. If the
+    /// compaction buffer has changed since `buffer` was made, nothing is kept.
+    pub(crate) fn publish(
+        &self,
+        version: &Arc<Version>,
+        flushed: Option<&Arc<Memtable>>,
+        buffer: &BufferChange,
+    ) {
         let waits = |sealed: &&Sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(&sealed.memtable, flushed));
         let before = self.view.rcu(|view| View {
             active: view.active.clone(),
             sealed: view.sealed.iter().filter(waits).cloned().collect(),
             version: version.clone(),
+            buffer: buffer.after.clone().filter(|_| buffer.fits(view.buffer.as_ref())),
         });
         let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
         // The read debt is kept per run. It is spread when runs come, so that flushes do not end a read-triggered
@@ -154,6 +189,28 @@ impl Tree {
         if runs > before || runs == 0 {
             self.read_debt.share(before, runs);
         }
+    }
+
+    /// Publishes another compaction buffer, unless it has changed since `change` was made. Returns whether it did.
+    pub(crate) fn replace_buffer(&self, change: &BufferChange) -> bool {
+        let before = self.view.rcu(|view| {
+            let buffer = if change.fits(view.buffer.as_ref()) { &change.after } else { &view.buffer };
+            View {
+                active: view.active.clone(),
+                sealed: view.sealed.clone(),
+                version: view.version.clone(),
+                buffer: buffer.clone(),
+            }
+        });
+        change.fits(before.buffer.as_ref())
+    }
+
+    /// Keeps nothing of what compactions have replaced. Returns whether anything was kept.
+    pub(crate) fn drop_buffer(&self) -> bool {
+        let before = self.view().buffer.clone();
+        let is_empty = before.as_ref().is_none_or(|buffer| buffer.is_empty());
+        // If a job has ended meanwhile, what it has kept stays, for whoever asks again.
+        !is_empty && self.replace_buffer(&BufferChange { before, after: None })
     }
 
     /// The layout of this tree under `policy`.
@@ -180,6 +237,7 @@ impl Tree {
             active: new_memtable(&self.chunks, b""),
             sealed: Vec::new(),
             version,
+            buffer: None,
         }));
     }
 

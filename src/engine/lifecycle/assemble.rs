@@ -42,7 +42,8 @@ use crate::engine::write::path::WritePath;
 use crate::engine::write::tickets::Tickets;
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Env, FileLock};
-use crate::store::cache::TableCache;
+use crate::options::Caching;
+use crate::store::cache::{Kinds, TableCache};
 use crate::store::files::device::Device;
 use crate::store::files::meter::Meter;
 use crate::store::files::pack::PackStore;
@@ -131,7 +132,8 @@ fn common(opening: &Opening, found: Recovered) -> Common {
         options.keyspace = options_of(&tree.record);
     }
     let block_bytes = u64::from(options.tree.block_bytes);
-    let cache = TableCache::new(Arc::new(found.packs), found.limits.cache_bytes, block_bytes);
+    let cache = TableCache::new(Arc::new(found.packs), found.limits.cache_bytes, block_bytes)
+        .with(kinds(options.tree.caching));
     // Nobody else tells those who open for reading alone.
     cache.expect(found.reclaimer.space().live_bytes);
     let (scheduler, pressure) = (Arc::<Scheduler>::default(), Arc::<Pressure>::default());
@@ -141,12 +143,15 @@ fn common(opening: &Opening, found: Recovered) -> Common {
         events: Events::new(opening.listener.clone()),
         waiters: vec![scheduler.clone(), pressure.clone(), visibility.clone(), tickets.clone()],
     };
+    let trees = Arc::new(ArcSwap::from_pointee(found.trees));
     let storage = Storage {
         env: env.clone(),
         device: found.device,
         recycled: found.recycled,
         reclaimer: found.reclaimer,
         reserve: found.reserve,
+        trees: trees.clone(),
+        needed_until: AtomicU64::new(0),
     };
     let clock = Clock::starting_at(env.clone(), found.catalog.counters.clock);
     let log = CatalogLog { catalog: found.catalog, manifest: found.manifest };
@@ -157,7 +162,7 @@ fn common(opening: &Opening, found: Recovered) -> Common {
         cache: Arc::new(cache),
         storage: Arc::new(storage),
         settings: Arc::new(ArcSwap::from_pointee(Settings::new(&options, &**env))),
-        trees: Arc::new(ArcSwap::from_pointee(found.trees)),
+        trees,
         clock: Arc::new(clock),
         scheduler,
         pressure,
@@ -168,6 +173,15 @@ fn common(opening: &Opening, found: Recovered) -> Common {
         preallocator: Arc::default(),
         writer: found.writer.map(Arc::new),
         catalog: Arc::new(OrderedMutex::new(Rank::Catalog, log)),
+    }
+}
+
+/// What the cache keeps by that option.
+fn kinds(caching: Caching) -> Kinds {
+    match caching {
+        Caching::Adaptive => Kinds::default(),
+        Caching::Blocks => Kinds { only_blocks: true, warms_up: false },
+        Caching::WarmUp => Kinds { only_blocks: true, warms_up: true },
     }
 }
 
@@ -236,6 +250,7 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         events: alarm.events.clone(),
         statistics: statistics.clone(),
         compacting_bytes: AtomicU64::new(0),
+        retention: Default::default(),
     }
 }
 

@@ -41,6 +41,10 @@ impl Engine {
             let message = "reserve_bytes is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
+        if options.tree.caching != before.tree.caching {
+            let message = "tree.caching is fixed while the store is open";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
         let settings = Settings::new(&options, &*self.jobs.env);
         if settings.policy.placer.descriptors() != self.settings().policy.placer.descriptors() {
             let message = "tree.placer.descriptors is fixed while the store is open";

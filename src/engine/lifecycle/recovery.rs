@@ -486,7 +486,7 @@ impl Store<'_> {
             let recovered =
                 memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks, &state.version));
             let Recovering { active, sealed } = recovered;
-            let view = View { active, sealed, version: state.version.clone() };
+            let view = View { active, sealed, version: state.version.clone(), buffer: None };
             trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));
         }
         trees

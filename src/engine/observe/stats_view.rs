@@ -131,6 +131,7 @@ fn keyspace_stats(jobs: &JobContext, tree: &Tree) -> KeyspaceStats {
         memtable_entries: view.memtables().map(|memtable| memtable.entries()).sum(),
         debt_bytes: tree.layout(&jobs.settings.load().policy).debt(&view.version),
         shape: shape(jobs, tree),
+        buffer: jobs.buffer_stats(tree),
     }
 }
 

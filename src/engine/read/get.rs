@@ -1,19 +1,19 @@
 //! Lookups of single keys.
 //!
 //! A lookup asks the memtables of the view, newest first, then one table of each run, newest run first. The first
-//! version that it finds is the newest one that the reader sees (I2). A lookup touches what
-//! [`ReadPath`] holds and takes no lock of the engine.
+//! version that it finds is the newest one that the reader sees (I2). Where the filter of a table lets the key pass, the compaction
+//! buffer of its level is asked before the table. A lookup touches what [`ReadPath`] holds and takes no lock of the engine.
 
 use std::sync::Arc;
 
 use super::path::ReadPath;
-use crate::catalog::{TableMeta, Version};
+use crate::catalog::{BufferList, TableMeta};
 use crate::engine::keyspace::tree::{Tree, View};
 use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
 use crate::slice::Slice;
-use crate::store::cache::{TableCache, Unit};
+use crate::store::cache::Unit;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Kind, Seq, Stamp};
@@ -76,7 +76,7 @@ impl ReadPath {
             for &place in &abreast {
                 let Some((level, table)) = place else { return Ok((None, asked_in_level0 > 1)) };
                 *tables += 1;
-                if let Some(found) = self.get_from(&view.version, (level, table), (hash, key), upto)? {
+                if let Some(found) = self.get_from(view, (level, table), (hash, key), upto)? {
                     return Ok((found, level > 0 && asked_in_level0 > 1));
                 }
                 asked_in_level0 += u32::from(level == 0);
@@ -84,10 +84,10 @@ impl ReadPath {
         }
     }
 
-    /// The answer of one table for `key` at `upto`; `None` if older tables must be asked.
+    /// The answer of one table, or of the buffer of its level, for `key` at `upto`; `None` if older tables must be asked.
     fn get_from(
         &self,
-        version: &Version,
+        view: &View,
         (level, meta): (u8, &Arc<TableMeta>),
         (hash, key): (u64, &[u8]),
         upto: Seq,
@@ -98,22 +98,65 @@ impl ReadPath {
         let table = self.cache.table(meta)?;
         let over = newest_over(table.range_tombstones(), key, upto);
         let table = self.cache.open_for(&table, key)?;
-        let may_contain = table.may_contain(hash);
-        if may_contain {
-            self.count_search(version, (level, meta), key);
+        if !table.may_contain(hash) {
+            return Ok(decide(None, over));
         }
-        let newest = if !may_contain {
-            None
-        } else if TableCache::has_rows(meta, upto) {
-            self.newest_row(&table, Unit::of_level(level), (hash, key), upto)?
-        } else {
-            self.newest_in(&table, key, upto)?
-        };
+        if let Some(list) = view.buffer_of(level)
+            && let Some(found) = self.get_from_buffer(list, level, (hash, key), upto)?
+        {
+            #[cfg(debug_assertions)]
+            self.assert_same(view, level, (hash, key), (upto, found.as_deref()));
+            return Ok(Some(found));
+        }
+        self.count_search(&view.version, (level, meta), key);
+        let newest = self.newest_of((level, meta), &table, (hash, key), upto)?;
         #[cfg(debug_assertions)]
         if let Some((stamp, _)) = &newest {
-            self.assert_newest(version, (level, meta), (hash, key), (stamp.seq(), upto));
+            self.assert_newest(&view.version, (level, meta), (hash, key), (stamp.seq(), upto));
         }
         Ok(decide(newest, over))
+    }
+
+    /// The answer of the compaction buffer of `level` for `key` at `upto`; `None` if it does not know.
+    ///
+    /// LSbM-tree, algorithm 3, but that what is gone ends the search for older tables alone: newer ones were asked by then.
+    pub(in crate::engine) fn get_from_buffer(
+        &self,
+        list: &BufferList,
+        level: u8,
+        (hash, key): (u64, &[u8]),
+        upto: Seq,
+    ) -> Result<Option<Option<Slice>>> {
+        for meta in list.about(key).filter(|meta| meta.min_seq <= upto) {
+            let table = self.cache.table(meta)?;
+            let over = newest_over(table.range_tombstones(), key, upto);
+            let table = self.cache.open_for(&table, key)?;
+            let newest = if table.may_contain(hash) {
+                self.newest_of((level, meta), &table, (hash, key), upto)?
+            } else {
+                None
+            };
+            if let Some(found) = decide(newest, over) {
+                self.reads.found_in_buffer(hash);
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest version of `key` in one table that is visible at `upto`, through the row cache where that has it.
+    fn newest_of(
+        &self,
+        (level, meta): (u8, &TableMeta),
+        table: &TableReader,
+        (hash, key): (u64, &[u8]),
+        upto: Seq,
+    ) -> Result<Option<(Stamp, Slice)>> {
+        if self.cache.has_rows(meta, upto) {
+            self.newest_row(table, Unit::of_level(level), (hash, key), upto)
+        } else {
+            self.newest_in(table, key, upto)
+        }
     }
 
     /// The newest version of `key` in one table that is visible at `upto`.
@@ -152,7 +195,7 @@ impl ReadPath {
             let value = if is_kept {
                 block.pin_value(entry)
             } else {
-                self.cache.keep_row(table.id(), (hash, key), (stamp, block, entry))
+                self.cache.keep_row(table, (hash, key), (stamp, block, entry))
             };
             (stamp, Slice::from_block(value))
         }))

@@ -7,6 +7,7 @@ pub(crate) mod bidirectional;
 pub(super) mod get;
 pub(super) mod multi_get;
 pub(super) mod path;
+mod region;
 pub(crate) mod scan;
 mod searches;
 pub(super) mod snapshots;

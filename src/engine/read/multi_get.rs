@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::get::decide;
 use super::path::ReadPath;
-use crate::catalog::{Run, TableMeta, Version};
-use crate::engine::keyspace::tree::Tree;
+use crate::catalog::{Run, TableMeta};
+use crate::engine::keyspace::tree::{Tree, View};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;
@@ -49,7 +49,7 @@ impl ReadPath {
             });
         }
         for (level, run) in view.version.runs() {
-            let place = (&*view.version, level, run);
+            let place = (&**view, level, run);
             let mut finger = Finger { path: self, place, upto, table: None };
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {
@@ -84,8 +84,8 @@ impl<'a> Sought<'a> {
 /// The position in a run at which the last key was looked for.
 struct Finger<'a> {
     path: &'a ReadPath,
-    /// The version, the level, and the run.
-    place: (&'a Version, u8, &'a Run),
+    /// The view, the level, and the run.
+    place: (&'a View, u8, &'a Run),
     upto: Seq,
     table: Option<(Arc<TableMeta>, Opened)>,
 }
@@ -113,8 +113,16 @@ impl Finger<'_> {
                 (meta.clone(), Opened { reader, block: None })
             }
         };
+        let (view, level, _) = self.place;
         let found = opened.find(self.path, sought, self.upto, |path| {
-            path.count_search(self.place.0, (self.place.1, &meta), key);
+            if let Some(list) = view.buffer_of(level) {
+                let found = path.get_from_buffer(list, level, (sought.hash, key), self.upto)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+            path.count_search(&view.version, (level, &meta), key);
+            Ok(None)
         });
         self.table = Some((meta, opened));
         found
@@ -122,23 +130,25 @@ impl Finger<'_> {
 }
 
 impl Opened {
-    /// The table's answer. `tell` hears of it if the filter lets the key pass.
+    /// The table's answer. If the filter lets the key pass, `first` is asked before.
     fn find(
         &mut self,
         path: &ReadPath,
         sought: &Sought<'_>,
         upto: Seq,
-        tell: impl FnOnce(&ReadPath),
+        first: impl FnOnce(&ReadPath) -> Result<Option<Option<Slice>>>,
     ) -> Result<Option<Option<Slice>>> {
         let Self { reader, block } = self;
         let over = newest_over(reader.range_tombstones(), sought.key, upto);
         let reader = path.cache.open_for(reader, sought.key)?;
-        let may_contain = reader.may_contain(sought.hash);
-        if may_contain {
-            tell(path);
+        if !reader.may_contain(sought.hash) {
+            return Ok(decide(None, over));
         }
-        let newest = if may_contain { Self::newest(&reader, block, path, (sought.key, upto))? } else { None };
-        Ok(decide(newest, over))
+        let found = first(path)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        Ok(decide(Self::newest(&reader, block, path, (sought.key, upto))?, over))
     }
 
     /// The newest version of `key` that is visible at `upto`. `last` is the block that was fetched last.

@@ -1,6 +1,7 @@
 //! Scans: iterators over one view of a keyspace.
 //!
-//! A scan merges the memtables and runs of a view, in either direction. Range tombstones are applied to each source
+//! A scan merges the memtables and runs of a view, in either direction. Of a level with a compaction buffer it reads some ranges
+//! there ([`region`](super::region)). Range tombstones are applied to each source
 //! before the merge. A scan within one prefix leaves runs out whose filters say that they do not have it.
 //!
 //! A [`Scan`] owns all that it needs, so it outlives the handle that it came from. It touches what [`ReadPath`] holds and
@@ -10,6 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::path::ReadPath;
+use super::region::Region;
 use super::snapshots::Pin;
 use crate::catalog::{Run, TableMeta};
 use crate::engine::keyspace::expiry::Expiry;
@@ -92,6 +94,10 @@ pub(in crate::engine) enum Source {
 pub(in crate::engine) enum SourceTombstones {
     Memtable(Vec<Arc<TombstoneTree>>, Seq),
     Run(Arc<TableCache>, Run, Seq),
+    /// Those of a source that is read in a part of all keys: elsewhere they may be older than what they would hide.
+    Within(Arc<Self>, Region),
+    /// No tombstones, but what hides a source where it is not read.
+    Outside(Region),
 }
 
 impl Tombstones for SourceTombstones {
@@ -101,6 +107,18 @@ impl Tombstones for SourceTombstones {
         match self {
             Self::Memtable(lists, upto) => Ok(span_at(lists.iter().map(|list| &list[..]), key, *upto)),
             Self::Run(cache, run, upto) => span_of(cache, run, key, *upto),
+            Self::Within(tombstones, region) => {
+                let (range, is_read) = region.span(key);
+                if !is_read && !planted!("tombstones-of-a-buffer-everywhere") {
+                    return Ok(Span { range, newest: None });
+                }
+                let span = tombstones.span(key)?;
+                Ok(Span { range: span.range.intersection(&range).unwrap_or(range), newest: span.newest })
+            }
+            Self::Outside(region) => {
+                let (range, is_read) = region.span(key);
+                Ok(Span { range, newest: (!is_read).then_some(Seq::MAX) })
+            }
         }
     }
 }
@@ -266,43 +284,92 @@ impl Sought {
     }
 }
 
+/// A part of a view on its way to be a source.
+struct Part {
+    /// `None` if nothing of it is sought.
+    source: Option<Source>,
+    own: Option<SourceTombstones>,
+    /// Where it is read; `None` for everywhere.
+    region: Option<Region>,
+}
+
+/// A run, or nothing if it has nothing that is `sought`.
+fn part_of(
+    path: &ReadPath,
+    (level, run): (u8, &Run),
+    upto: Seq,
+    sought: Option<&Sought>,
+    region: Option<Region>,
+) -> Result<Part> {
+    let cache = &path.cache;
+    let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
+    let own = (run.range_tombstones() > 0).then(tombstones);
+    let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(path, run))?;
+    let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
+    Ok(Part { source: cursor.map(Source::Run), own, region })
+}
+
+/// The parts of `run`, which lies in `level`: itself, or what the compaction buffer has of it and itself for the rest.
+fn parts_of(
+    path: &ReadPath,
+    view: &View,
+    (level, run): (u8, &Run),
+    upto: Seq,
+    sought: Option<&Sought>,
+) -> Result<Vec<Part>> {
+    let is_single = view.version.level(level).depth() == 1;
+    let list = view.buffer_of(level).filter(|list| is_single && !list.lacks().is_everything());
+    let (Some(buffer), Some(_)) = (&view.buffer, list) else {
+        return Ok(vec![part_of(path, (level, run), upto, sought, None)?]);
+    };
+    let [kept, rest] = Region::both(buffer, level, run);
+    let mut parts = Vec::new();
+    for run in kept.list().runs() {
+        parts.push(part_of(path, (level, run), upto, sought, Some(kept.clone()))?);
+    }
+    parts.push(part_of(path, (level, run), upto, sought, Some(rest))?);
+    Ok(parts)
+}
+
 /// The sources of a view, without the entries that range tombstones hide from a reader at `upto`, and without runs
 /// that have nothing that is `sought`. The range tombstones of such runs still count.
 fn sources(path: &ReadPath, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
-    let cache = &path.cache;
-    let runs = view.version.runs();
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
-        let tombstones = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
-        Ok((Some(Source::Memtable(memtable.cursor())), tombstones))
+        let own = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
+        Part { source: Some(Source::Memtable(memtable.cursor())), own, region: None }
     });
-    let runs = runs.filter(|(_, run)| !run.is_empty()).map(|(level, run)| {
-        let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
-        let tombstones = (run.range_tombstones() > 0).then(tombstones);
-        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(path, run))?;
-        let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
-        Ok((cursor.map(Source::Run), tombstones))
-    });
-    let runs_at_most: usize = view.version.levels().map(|(_, level)| level.runs.len()).sum();
-    let mut sources = Vec::with_capacity(view.memtables().count() + runs_at_most);
+    let mut parts: Vec<Part> = memtables.collect();
+    for (level, run) in view.version.runs().filter(|(_, run)| !run.is_empty()) {
+        if view.buffer.is_some() {
+            parts.extend(parts_of(path, view, (level, run), upto, sought)?);
+        } else {
+            parts.push(part_of(path, (level, run), upto, sought, None)?);
+        }
+    }
+    let mut sources = Vec::with_capacity(parts.len());
     // Sources come newest first: a range tombstone that hides entries of a source is its own, or one of a source
     // before it.
     let mut newer: Vec<Arc<SourceTombstones>> = Vec::new();
-    for source in memtables.chain(runs) {
-        let (source, own) = source?;
+    for Part { source, own, region } in parts {
         let own = own.map(Arc::new);
         match source {
-            Some(Source::Run(cursor)) if newer.is_empty() && own.is_none() => {
+            Some(Source::Run(cursor)) if newer.is_empty() && own.is_none() && region.is_none() => {
                 sources.push(Source::Run(cursor.waiting()));
             }
-            Some(source) if newer.is_empty() && own.is_none() => sources.push(source),
+            Some(source) if newer.is_empty() && own.is_none() && region.is_none() => sources.push(source),
             Some(source) => {
-                let masked = Masked::new(source, newer.clone(), own.clone());
+                let mut newer = newer.clone();
+                newer.extend(region.clone().map(|region| Arc::new(SourceTombstones::Outside(region))));
+                let masked = Masked::new(source, newer, own.clone());
                 sources.push(Source::Masked(Box::new(masked)));
             }
             None => {}
         }
-        newer.extend(own);
+        newer.extend(own.map(|own| match region {
+            Some(region) if region.is_buffer() => Arc::new(SourceTombstones::Within(own, region)),
+            Some(_) | None => own,
+        }));
     }
     Ok(sources)
 }

@@ -5,13 +5,22 @@
 //! one of a key that a second run may hold: where one run alone has tables, there is nothing to merge. A scan seeks in all
 //! tables that hold its first key, so it counts as a search of each.
 //!
-//! Debug builds also check that the first version that a lookup finds in a level is the newest there (I2, I3).
+//! Debug builds also check that the first version that a lookup finds in a level is the newest there (I2, I3), and that what it
+//! finds in a compaction buffer is what the level has (I6).
 
 #[cfg(debug_assertions)]
 use std::sync::Arc;
 
+#[cfg(debug_assertions)]
+use super::get::decide;
 use super::path::ReadPath;
 use crate::catalog::{TableMeta, Version};
+#[cfg(debug_assertions)]
+use crate::engine::keyspace::tree::View;
+#[cfg(debug_assertions)]
+use crate::merge::newest_over;
+#[cfg(debug_assertions)]
+use crate::types::Seq;
 
 impl ReadPath {
     /// Counts a search of `table`, which lies in `level`, for `key`. Wakes the scheduler when it has become due for that.
@@ -46,6 +55,39 @@ impl ReadPath {
         for table in version.level(level).runs.iter().filter_map(|run| run.find(key)) {
             self.count_search(version, (level, table), key);
         }
+    }
+
+    /// INVARIANT(I6): what a compaction buffer has answered for `key` at `upto` is what the tree answers without it, from `level` on:
+    /// the same value, or nothing. (A tombstone may be gone in the tree below which there is nothing, and a value that has expired.)
+    #[cfg(debug_assertions)]
+    pub(in crate::engine) fn assert_same(
+        &self,
+        view: &View,
+        level: u8,
+        (hash, key): (u64, &[u8]),
+        (upto, found): (Seq, Option<&[u8]>),
+    ) {
+        let below = view.version.runs().filter(|(other, _)| *other >= level);
+        let mut answer = None;
+        for meta in below.filter_map(|(_, run)| run.find(key)).filter(|meta| meta.min_seq <= upto) {
+            // What cannot be read is not this check's business.
+            let Ok(reader) = self.cache.table(meta) else { return };
+            let over = newest_over(reader.range_tombstones(), key, upto);
+            let Ok(reader) = self.cache.open_for(&reader, key) else { return };
+            let newest = if reader.may_contain(hash) { self.newest_in(&reader, key, upto) } else { Ok(None) };
+            let Ok(newest) = newest else { return };
+            if let Some(decided) = decide(newest, over) {
+                answer = decided;
+                break;
+            }
+        }
+        let mut kept = view.buffer_of(level).into_iter().flat_map(|list| list.about(key));
+        let has_expired = answer.is_none() && kept.any(|table| table.timestamps.is_some());
+        assert!(
+            answer.as_deref() == found || has_expired,
+            "I6: the buffer of level {level} and the tree have different values of {}",
+            key.escape_ascii()
+        );
     }
 
     /// INVARIANT(I3): no table of `level` that is searched after `table` has a newer version of `key` than `found`, which

@@ -296,6 +296,7 @@ impl Background {
             let expiry = (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
             let now = self.jobs.env.now();
             let look_again = earlier(expiry, state.backoffs.next_pause_ends(Job::Compaction, now));
+            let look_again = earlier(look_again, self.jobs.next_trim());
             let mut next = Next { plan: None, look_again };
             if !is_full && !paused {
                 let failed = Failed {
@@ -330,6 +331,7 @@ impl Background {
 
     /// What compaction thread `number` is to do next, without the scheduler's lock.
     fn next_of_thread(&self, number: usize, basis: &Basis, failed: &Failed, may_use_idle_time: bool) -> Next {
+        self.jobs.trim_buffers();
         let sampler = &self.jobs.throttle.sampler;
         sampler.look();
         // One thread looks for all, unless a plan of this one waits for another load.
@@ -407,6 +409,7 @@ impl Background {
         };
         self.fit_recycled();
         self.keep_space_budget();
+        self.jobs.trim_buffers();
         let mut state = self.scheduler.state.lock();
         match &result {
             Ok(_) => state.backoffs.succeeded(job, keyspace),

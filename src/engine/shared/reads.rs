@@ -24,6 +24,8 @@ struct Counters {
     missed: AtomicU64,
     /// Tables that single lookups have asked.
     tables: AtomicU64,
+    /// Keys that were found in a compaction buffer.
+    in_buffer: AtomicU64,
     many: AtomicU64,
     found_of_many: AtomicU64,
     seeks: AtomicU64,
@@ -63,6 +65,11 @@ impl Reads {
             }
             None => _ = counters.missed.fetch_add(1, Relaxed),
         }
+    }
+
+    /// A key of this `hash` was found in a compaction buffer.
+    pub(in crate::engine) fn found_in_buffer(&self, hash: u64) {
+        self.stripes.at(hash).in_buffer.fetch_add(1, Relaxed);
     }
 
     /// One call has looked for `keys` keys.
@@ -110,6 +117,7 @@ impl Reads {
             sum.gets += found + load(&counters.missed);
             sum.tables_asked += load(&counters.tables);
             sum.multi_get_keys += load(&counters.many);
+            sum.found_in_buffer += load(&counters.in_buffer);
             sum.found += found + load(&counters.found_of_many);
             sum.seeks += load(&counters.seeks);
             sum.steps += load(&counters.steps);

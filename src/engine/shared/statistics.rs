@@ -26,6 +26,7 @@ pub(crate) struct Statistics {
     releases: AtomicU64,
     expired_tables: AtomicU64,
     hidden_tables: AtomicU64,
+    trimmed_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
     /// Bytes that jobs have taken from each level into the next one.
@@ -131,6 +132,11 @@ impl Statistics {
         self.hidden_tables.fetch_add(tables, Relaxed);
     }
 
+    /// So many tables were removed from compaction buffers.
+    pub(in crate::engine) fn trimmed(&self, tables: u64) {
+        self.trimmed_tables.fetch_add(tables, Relaxed);
+    }
+
     /// So many tables are gone, for all of their values had expired.
     pub(in crate::engine) fn expired(&self, tables: u64) {
         self.expired_tables.fetch_add(tables, Relaxed);
@@ -224,6 +230,7 @@ impl Statistics {
             given_up: self.given_up.load(Relaxed),
             expired_tables: self.expired_tables.load(Relaxed),
             hidden_tables: self.hidden_tables.load(Relaxed),
+            trimmed_tables: self.trimmed_tables.load(Relaxed),
             moves: self.moves.load(Relaxed),
             moved_bytes: self.moved_bytes.load(Relaxed),
             passed: self.passed_bytes(),

@@ -21,6 +21,7 @@ impl Layout {
             Self::Guarded(config) => return config.debt(version),
             Self::Prefixed(config) => return config.debt_of_stacks(version),
             Self::Tiered(config) => return config.debt(version),
+            Self::Geared(config) => return config.debt(version),
         };
         let limits = config.limits(version);
         let l0 = version.level(0);

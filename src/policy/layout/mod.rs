@@ -7,18 +7,22 @@
 //!   follows from any limits. `adaptive` has those that follow the tree.
 //! * [`Layout::Tiered`]: one run or several in a deeper level, due by their number or by their bytes (`tiered`).
 //! * [`Layout::Prefixed`]: several in a deeper level, due by its bytes (`prefixed`).
+//! * [`Layout::Geared`]: levels in pairs, of which one takes what comes and the other goes down (`geared`).
 //! * [`Layout::Guarded`]: several between any two guards of a deeper level, due by the fullest of these (`guarded`).
 //!
 //! A layout looks only at a [`Version`] and its own limits. Others add to the [`TreeShape`] what the machine costs
 //! and who reads or writes at the moment.
 
 mod adaptive;
+mod geared;
 mod guarded;
 mod leveled;
 mod prefixed;
 mod tiered;
 
 pub(super) use adaptive::data_bytes;
+pub use geared::GearedConfig;
+pub(super) use geared::goes_down;
 pub use guarded::GuardedConfig;
 pub(super) use guarded::{GuardGroup, GuardKeys};
 pub use tiered::TieredConfig;
@@ -39,6 +43,8 @@ pub enum Layout {
     Prefixed(LeveledConfig),
     /// Several, merged level by level.
     Tiered(TieredConfig),
+    /// Pairs of levels of one run each: one that takes what comes, and one that goes down.
+    Geared(GearedConfig),
 }
 
 /// How much of the data level 0 may hold.
@@ -99,6 +105,7 @@ impl Layout {
         match self {
             Self::Leveled(config) | Self::Prefixed(config) => config.limits(version),
             Self::Tiered(config) => config.limits(version),
+            Self::Geared(config) => config.limits(),
             // By its guards alone.
             Self::Guarded(_) => {
                 let mut limits = [u64::MAX; LEVELS];
@@ -113,16 +120,42 @@ impl Layout {
     #[must_use]
     pub fn stacks_at(&self, version: &Version, level: u8) -> bool {
         match self {
-            Self::Leveled(_) => false,
+            Self::Leveled(_) | Self::Geared(_) => false,
             Self::Tiered(config) => config.stacks_at(version, level),
             Self::Prefixed(_) | Self::Guarded(_) => level > 0,
+        }
+    }
+
+    /// Whether levels go down as wholes, in rounds: into an empty level, and from there piece by piece.
+    #[must_use]
+    pub fn has_rounds(&self) -> bool {
+        match self {
+            Self::Geared(_) => true,
+            Self::Leveled(_) | Self::Tiered(_) | Self::Prefixed(_) | Self::Guarded(_) => false,
+        }
+    }
+
+    /// Whether what leaves `level` does so as a whole.
+    #[must_use]
+    pub fn is_round(&self, level: u8) -> bool {
+        self.has_rounds() && level > 0 && !goes_down(level)
+    }
+
+    /// Bytes at which `level` is full; of a pair of levels, both together.
+    #[must_use]
+    pub fn full_bytes(&self, version: &Version, level: u8) -> u64 {
+        match self {
+            Self::Geared(config) => config.full_bytes(level),
+            Self::Leveled(_) | Self::Tiered(_) | Self::Prefixed(_) | Self::Guarded(_) => {
+                self.limits(version)[usize::from(level)]
+            }
         }
     }
 
     /// Whether `level` becomes one run in its place when it is due.
     fn merges_within(&self, version: &Version, level: u8) -> bool {
         match self {
-            Self::Leveled(_) | Self::Prefixed(_) => false,
+            Self::Leveled(_) | Self::Prefixed(_) | Self::Geared(_) => false,
             Self::Tiered(config) => config.merges_within(version, level),
             Self::Guarded(config) => config.is_in_place(version, level),
         }
@@ -145,6 +178,7 @@ impl Layout {
                 }
             }
             Self::Guarded(config) => scores = config.scores(version),
+            Self::Geared(config) => scores = config.scores(version),
         }
         scores[0] = self.level0(version).score(version.level(0));
         scores
@@ -159,6 +193,7 @@ impl Layout {
         let limits = match self {
             // What lies beside the rest makes no further run, but a level is to hold no more for it than it is made for.
             Self::Tiered(config) => std::array::from_fn(|level| config.level_bytes(level as u8)),
+            Self::Geared(config) => config.fit(),
             Self::Leveled(_) | Self::Prefixed(_) | Self::Guarded(_) => self.limits(version),
         };
         let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];

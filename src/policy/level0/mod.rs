@@ -152,7 +152,7 @@ impl Layout {
     fn following(&self) -> Option<&LeveledConfig> {
         match self {
             Self::Leveled(config) => Some(config).filter(|config| config.ratio.is_none()),
-            Self::Tiered(_) | Self::Prefixed(_) | Self::Guarded(_) => None,
+            Self::Tiered(_) | Self::Prefixed(_) | Self::Guarded(_) | Self::Geared(_) => None,
         }
     }
 
@@ -161,6 +161,7 @@ impl Layout {
         match self {
             Self::Leveled(config) | Self::Prefixed(config) => config.level0(version),
             Self::Tiered(config) => Level0Limits::of_runs(config.l0_trigger),
+            Self::Geared(config) => Level0Limits::of_runs(config.l0_trigger),
             Self::Guarded(config) => Level0Limits::of_runs(config.l0_trigger),
         }
     }

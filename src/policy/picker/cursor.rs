@@ -41,7 +41,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
 
 impl<'a> Source<'a> {
     /// Hull of `victim` and those behind it in its run that make a group with it.
-    fn group(self, run: &Run, victim: &TableMeta) -> KeyRange {
+    pub(super) fn group(self, run: &Run, victim: &TableMeta) -> KeyRange {
         let bytes_max = self.group_bytes();
         let mut bytes = victim.bytes();
         let mut range = victim.range.clone();

@@ -27,11 +27,12 @@
 //!
 //! `Components` puts on top of the target what it takes, and merges nothing with what is there (`components`). `Guards` takes
 //! what lies between the guards of a level (`guards`). `Levels` merges whole levels, or all that lies in a part of one
-//! (`levels`).
+//! (`levels`). `Drain` takes geared levels down (`drain`).
 
 mod choice;
 mod components;
 mod cursor;
+mod drain;
 mod fold;
 mod guards;
 mod intra_l0;
@@ -72,6 +73,8 @@ pub enum Picker {
     Components(ComponentsConfig),
     /// Whole levels, as one if a group is of 0 bytes, or else in parts of about that many.
     Levels(PickerConfig),
+    /// Of a pair of geared levels what goes down, in units of a group.
+    Drain(PickerConfig),
 }
 
 /// Limits of the pickers.
@@ -119,6 +122,7 @@ impl Picker {
             Self::RatioWindow(config) => (window::choose(source, config)?, None),
             Self::Components(components) => return components::choose(source, components),
             Self::Levels(_) => return levels::next(source),
+            Self::Drain(_) => return drain::next(source),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) | Self::Guards(..) => cursor::choose(source).map(with_cursor)?,
@@ -136,6 +140,7 @@ impl Picker {
             | Self::Guards(..)
             | Self::Components(_) => None,
             Self::RatioWindow(_) => Some(window::turns(scores)),
+            Self::Drain(_) => Some(drain::turns(scores)),
         }
     }
 
@@ -242,7 +247,7 @@ impl Picker {
             Self::Cursor(config)
             | Self::LeastOverlap(config)
             | Self::RatioWindow(WindowConfig { victims: config, .. }) => fold::next(view, config),
-            Self::Levels(_) | Self::Guards(..) => None,
+            Self::Levels(_) | Self::Drain(_) | Self::Guards(..) => None,
         }
     }
 
@@ -256,6 +261,7 @@ impl Picker {
             | Self::LeastOverlap(_)
             | Self::RatioWindow(_)
             | Self::Levels(_)
+            | Self::Drain(_)
             | Self::Guards(..) => None,
         }
     }
@@ -266,6 +272,7 @@ impl Picker {
             Self::Cursor(config)
             | Self::LeastOverlap(config)
             | Self::Levels(config)
+            | Self::Drain(config)
             | Self::Guards(config, _)
             | Self::RatioWindow(WindowConfig { victims: config, .. }) => config,
             Self::Components(components) => &components.base,

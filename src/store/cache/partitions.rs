@@ -67,7 +67,7 @@ impl TableCache {
         if fits {
             table.keep_partition(at, partition.clone());
         } else {
-            self.keep(key, Entry::Table(partition.clone()));
+            self.keep(key, Entry::Table(partition.clone()), None);
         }
         Ok(partition)
     }

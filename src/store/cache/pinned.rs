@@ -160,6 +160,7 @@ impl TableCache {
         if bytes > TABLE_BYTES_MAX
             || table.is_partial()
             || !self.holds_all()
+            || self.kinds.only_blocks
             || pin_state.is_closed.load(Acquire)
         {
             return None;
@@ -176,7 +177,8 @@ impl TableCache {
         }
         self.forget_units(table);
         let key = (table.id(), PINNED);
-        self.keep(key, Entry::PinnedTable(pinned.clone()));
+        let warm = if cause.is_users() { table.warm(bytes) } else { None };
+        self.keep(key, Entry::PinnedTable(pinned.clone()), warm);
         pin_state.pinned.store(Arc::downgrade(&pinned));
         if pin_state.is_closed.load(Acquire) {
             self.entries.remove(&key);

@@ -160,7 +160,9 @@ impl TableCache {
         };
         let blocks: Vec<_> = handles.iter().map(block).collect::<Result<_>>()?;
         let span = Span { blocks: blocks.into() };
-        self.keep(place(table.id(), handle), Entry::Span(span.clone()));
+        let bytes = handles.iter().map(|handle| u64::from(handle.length)).sum();
+        let warm = if cause.is_users() { table.warm(bytes) } else { None };
+        self.keep(place(table.id(), handle), Entry::Span(span.clone()), warm);
         Ok(span)
     }
 }

@@ -43,14 +43,14 @@ fn place(table: TableId, hash: u64) -> (TableId, u64) {
 impl TableCache {
     /// Whether the table's records are large, so that the cache keeps rows and spans of it.
     #[inline]
-    pub(crate) fn has_large_records(meta: &TableMeta) -> bool {
-        meta.bytes() / LARGE_BYTES >= meta.entries
+    pub(crate) fn has_large_records(&self, meta: &TableMeta) -> bool {
+        meta.bytes() / LARGE_BYTES >= meta.entries && !self.kinds.only_blocks
     }
 
     /// Whether a reader at `upto` may use rows of the table: only if it may see all of the table.
     #[inline]
-    pub(crate) fn has_rows(meta: &TableMeta, upto: Seq) -> bool {
-        (meta.max_seq <= upto || planted!("row-cached-for-an-older-reader")) && Self::has_large_records(meta)
+    pub(crate) fn has_rows(&self, meta: &TableMeta, upto: Seq) -> bool {
+        (meta.max_seq <= upto || planted!("row-cached-for-an-older-reader")) && self.has_large_records(meta)
     }
 
     /// The newest version of `key`, of that `hash`, in a table, if it is in memory.
@@ -98,13 +98,13 @@ impl TableCache {
     /// Keeps a record of a `block` that is not kept, if it is admitted. Returns the record's value.
     pub(crate) fn keep_row(
         &self,
-        table: TableId,
+        table: &TableReader,
         (hash, key): (u64, &[u8]),
         (stamp, block, entry): (Stamp, Block, usize),
     ) -> Pinned {
         let value = block.value(entry);
         let end = key.len() + value.len();
-        if !self.keeps(end) || !self.admits_row(table, hash) {
+        if !self.keeps(end) || !self.admits_row(table.id(), hash) {
             return block.pin_value(entry);
         }
         let mut buffer = self.frame(end);
@@ -117,7 +117,7 @@ impl TableCache {
         let kept = (buffer.clone(), key.len()..end);
         // A record is far shorter than 4 GiB.
         let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
-        self.keep(place(table, hash), Entry::Row(row));
+        self.keep(place(table.id(), hash), Entry::Row(row), table.warm(end as u64));
         kept
     }
 }

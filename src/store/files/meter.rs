@@ -40,6 +40,16 @@ pub(crate) enum ReadCause {
     Open,
 }
 
+impl ReadCause {
+    /// Whether a client reads.
+    pub(crate) fn is_users(self) -> bool {
+        match self {
+            Self::Get | Self::Scan => true,
+            Self::Compaction | Self::Open => false,
+        }
+    }
+}
+
 /// Bytes and syncs by cause, since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {

@@ -17,8 +17,8 @@ use crate::format::tombstones;
 use crate::store::files::pack::PackWriter;
 use crate::types::pages::LARGE_BYTES;
 use crate::types::{
-    Epoch, Holders, Holds, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp,
-    TableId, Timestamps, Ttl,
+    Epoch, Holders, Holds, Key, KeyRange, KeyRanges, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone,
+    Seq, Stamp, TableId, Timestamps, Ttl,
 };
 
 /// A block that would touch one page more than it must is moved to the next page if that wastes no more bytes than
@@ -50,6 +50,13 @@ pub(crate) struct TableSettings {
     pub(crate) ttl: Option<Ttl>,
 }
 
+/// A block of a table that is being written, as it was before it was compressed.
+#[derive(Debug)]
+pub(crate) struct WrittenBlock {
+    pub(crate) handle: BlockHandle,
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// A table being written at the end of a pack.
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
@@ -74,6 +81,9 @@ pub(crate) struct TableBuilder {
     timestamps: Option<Timestamps>,
     /// What only readers of the past need, in bytes of keys and values.
     holds: Holds,
+    /// Blocks with keys of these are wanted by the cache.
+    hot: Option<Arc<KeyRanges>>,
+    hot_blocks: Vec<WrittenBlock>,
 }
 
 #[derive(Debug)]
@@ -109,7 +119,20 @@ impl TableBuilder {
             blocks: 0,
             timestamps: None,
             holds: Holds::default(),
+            hot: None,
+            hot_blocks: Vec::new(),
         }
+    }
+
+    /// The same, that remembers its blocks with keys in `hot`.
+    pub(crate) fn remembering(self, hot: Option<Arc<KeyRanges>>) -> Self {
+        Self { hot, ..self }
+    }
+
+    /// Completes the last block, and returns those that it was to remember.
+    pub(crate) fn take_hot_blocks(&mut self, pack: &mut PackWriter) -> Result<Vec<WrittenBlock>> {
+        self.close_block(pack)?;
+        Ok(std::mem::take(&mut self.hot_blocks))
     }
 
     /// Appends an entry. Entries must come in order.
@@ -304,9 +327,15 @@ impl TableBuilder {
         }
         let last_key = self.block.last_key().to_vec();
         let last_stamp = self.block.last_stamp();
+        let is_hot =
+            |hot: &Arc<KeyRanges>| hot.overlaps(&KeyRange::new(self.block.first_key(), &last_key[..]));
+        let is_hot = self.hot.as_ref().is_some_and(is_hot);
         self.scratch.clear();
         self.block.finish(&mut self.scratch);
         let handle = self.write_block(self.settings.codec, pack);
+        if is_hot {
+            self.hot_blocks.push(WrittenBlock { handle, bytes: self.scratch.clone() });
+        }
         self.blocks += 1;
         self.pending = Some(PendingBlock { last_key, last_stamp, handle, keys: self.filter.mark() });
         pack.drain()

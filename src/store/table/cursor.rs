@@ -63,8 +63,8 @@ pub(crate) enum Fetch {
 
 impl Fetch {
     /// Through the block cache, which keeps large records by `unit`.
-    pub(crate) fn cached(table: &TableMeta, unit: Unit) -> Self {
-        let large = TableCache::has_large_records(table).then_some(unit);
+    pub(crate) fn cached(cache: &TableCache, table: &TableMeta, unit: Unit) -> Self {
+        let large = cache.has_large_records(table).then_some(unit);
         Self::Cached { large, missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
     }
 

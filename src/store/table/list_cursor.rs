@@ -98,7 +98,7 @@ impl<L: TableList> TablesCursor<L> {
         self.at = at;
         if let Some(meta) = self.list.table(at) {
             let reader = self.cache.table_arc(meta)?;
-            let fetch = self.cached.map_or(Fetch::Readahead, |unit| Fetch::cached(meta, unit));
+            let fetch = self.cached.map_or(Fetch::Readahead, |unit| Fetch::cached(&self.cache, meta, unit));
             self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
         }
         Ok(self.table.as_mut())

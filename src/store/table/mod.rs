@@ -9,7 +9,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use builder::{TableBuilder, TableSettings};
+pub(crate) use builder::{TableBuilder, TableSettings, WrittenBlock};
 pub(crate) use copy::copy_table;
 pub(crate) use cursor::{Fetch, TableCursor, Towards};
 pub(crate) use list_cursor::TablesCursor;

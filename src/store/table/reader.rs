@@ -11,9 +11,10 @@ mod partitions;
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use self::partitions::Partition;
+use crate::catalog::{Heat, Warm};
 use crate::error::Result;
 use crate::format::Malformed;
 use crate::format::block::Block;
@@ -60,6 +61,8 @@ pub(crate) struct TableReader {
     range_tombstones: Vec<RangeTombstone>,
     properties: BlockHandle,
     pin_state: PinState,
+    /// What counts how much of the table is in the block cache. Not set before the table is in the tree.
+    heat: OnceLock<Heat>,
     /// The table's charge to the cache's budget, while it is attached to its metadata.
     _charge: Option<Charge>,
 }
@@ -130,6 +133,7 @@ impl TableReader {
             range_tombstones: range_tombstones.transpose()?.unwrap_or_default(),
             properties: footer.properties,
             pin_state: PinState::default(),
+            heat: OnceLock::new(),
             _charge: None,
         };
         let Some((index, at)) = index.zip(footer.index) else { return Ok(table) };
@@ -167,6 +171,19 @@ impl TableReader {
     #[inline]
     pub(crate) fn pin_state(&self) -> &PinState {
         &self.pin_state
+    }
+
+    /// From here on, what the cache keeps of the table counts in `heat`.
+    pub(crate) fn count_in(&self, heat: &Heat) {
+        // If somebody has done this, it was with the same one: a table has one.
+        let _ = self.heat.set(heat.clone());
+        let kept = self.partitions.iter().filter_map(|partition| partition.reader.get());
+        kept.for_each(|partition| partition.count_in(heat));
+    }
+
+    /// Counts `bytes` of the table as kept, for as long as the result lives; nothing before the table is in the tree.
+    pub(crate) fn warm(&self, bytes: u64) -> Option<Warm> {
+        Some(self.heat.get()?.warm(bytes))
     }
 
     /// The real stamp of an entry that is stored with `stamp`.

@@ -250,7 +250,7 @@ fn walks_back_and_forth(written: &Entries, settings: TableSettings) {
     let table = fixture.write(std::slice::from_ref(written), settings).remove(0);
     assert_eq!(table.entries, written.len() as u64);
     assert_eq!(table.extent.offset % PAGE_BYTES, 0);
-    for fetch in [Fetch::cached(&table, Unit::Span), Fetch::Readahead] {
+    for fetch in [Fetch::cached(&fixture.cache, &table, Unit::Span), Fetch::Readahead] {
         let mut cursor = fixture.cursor(&table, fetch);
         let mut found = Entries::new();
         cursor.seek_first().unwrap();
@@ -344,7 +344,7 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
     let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
     let before = fixture.cache.counts();
-    let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+    let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
     cursor.seek_first().unwrap();
     while cursor.valid() {
         cursor.next().unwrap();
@@ -363,7 +363,7 @@ fn a_long_walk_over_large_records_keeps_them_if_all_there_is_would_fit() {
         fixture.cache.expect(if fits { table.extent.length } else { 1 << 30 });
         let walk = || {
             let before = fixture.meter.bytes_read(ReadCause::Scan);
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, unit));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, unit));
             cursor.seek_first().unwrap();
             while cursor.valid() {
                 cursor.next().unwrap();
@@ -383,7 +383,7 @@ fn a_short_walk_over_large_records_keeps_spans_that_lookups_find() {
         let table = fixture.write(&[large_entries(300)], settings(codec)).remove(0);
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = || {
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
             cursor.seek(b"key00100", Stamp::MAX).unwrap();
             (0..10).for_each(|_| cursor.next().unwrap());
         };
@@ -410,7 +410,7 @@ fn a_full_cache_keeps_a_span_that_scans_miss_twice() {
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = |at: usize| {
             for forward in [true, false] {
-                let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+                let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
                 cursor.seek(&written[at].0, Stamp::MAX).unwrap();
                 for step in 0..10 {
                     let at = if forward { at + step } else { at - step };
@@ -423,12 +423,12 @@ fn a_full_cache_keeps_a_span_that_scans_miss_twice() {
         (10..2800).step_by(15).for_each(walk);
         let kept = fixture.cache.counts().bytes;
         assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
         for is_kept in [false, true] {
             cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
             assert_eq!(cursor.key(), written[2900].0);
             assert_eq!(fixture.cache.span(&reader, handle(2900)).is_some(), is_kept);
-            cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+            cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
         }
         // What is not kept is read from the block that is sought on, and no further than the span goes.
         for (forward, places) in [(true, 2810..2840), (false, 2850..2880)] {
@@ -443,7 +443,7 @@ fn a_full_cache_keeps_a_span_that_scans_miss_twice() {
             };
             let at = places.clone().find(is_inside).unwrap();
             let before = fixture.meter.bytes_read(ReadCause::Scan);
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
             let expected = if forward {
                 cursor.seek(&written[at].0, Stamp::MAX).unwrap();
                 span(at).end - handle(at).offset
@@ -465,7 +465,7 @@ fn a_walk_by_blocks_reads_no_more_than_it_needs_and_lookups_find_it() {
     let handle = reader.handle(reader.block_for(b"key00100", Stamp::MAX)).unwrap();
     let bytes = |unit| {
         let before = fixture.cache.counts().bytes;
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, unit));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, unit));
         cursor.seek(b"key00100", Stamp::MAX).unwrap();
         assert_eq!(cursor.key(), b"key00100");
         fixture.cache.counts().bytes - before
@@ -500,7 +500,7 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
         let fetch = |handle| Ok(fixture.cache.block_for_row(&reader, handle, Unit::Span)?.0);
         let (block, entry) = reader.find(key, Stamp::MAX, fetch).unwrap().unwrap();
         let stamp = block.stamp(entry);
-        let (buffer, place) = fixture.cache.keep_row(table.id, (hash, key), (stamp, block, entry));
+        let (buffer, place) = fixture.cache.keep_row(&reader, (hash, key), (stamp, block, entry));
         assert_eq!(buffer[place], value[..]);
         false
     };
@@ -512,7 +512,7 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
 
     let handle = reader.handle(reader.block_for(&written[2900].0, Stamp::MAX)).unwrap();
     for is_kept in [false, true] {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Block));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Block));
         cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
         assert_eq!(cursor.key(), written[2900].0);
         assert_eq!(fixture.cache.lookup(&reader, handle).is_some(), is_kept);
@@ -536,7 +536,7 @@ fn a_span_leaves_a_block_out_that_reaches_far_beyond() {
     assert!(span.block(handle(b"key00102")).is_some() && span.block(long).is_none());
     assert!(fixture.cache.counts().bytes - before < 50_000);
     for _ in 0..2 {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
         cursor.seek(b"key00103", Stamp::MAX).unwrap();
         assert_eq!(cursor.value().len(), 60_000);
     }
@@ -559,14 +559,17 @@ fn damaged_block(is_full: bool) {
     fixture.cache.expect(table.extent.length);
     let reader = fixture.cache.table_arc(&table).unwrap();
     for (key, ..) in written.iter().skip(200).step_by(10) {
-        fixture.cursor(&table, Fetch::cached(&table, Unit::Span)).seek(key, Stamp::MAX).unwrap();
+        fixture
+            .cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span))
+            .seek(key, Stamp::MAX)
+            .unwrap();
     }
     assert_eq!(fixture.cache.counts().bytes > 700 << 10, is_full);
     let damaged = reader.block_for(b"key00103", Stamp::MAX);
     let handle = reader.handle(damaged).unwrap();
     fixture.damage(table.extent.offset + handle.offset + 7);
     for (key, stamp, value) in &written[95..112] {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
         let sought = cursor.seek(key, *stamp);
         if reader.block_for(key, *stamp) == damaged {
             assert_eq!(sought.unwrap_err().kind(), ErrorKind::Corruption);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group,
-    Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer,
-    Prefixed, RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear,
+    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout,
+    Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
 };
 use terrace::{Options, TreeOptions};
 
@@ -13,8 +13,8 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed` or `guarded`, each with its defaults; `picker`, which is `cursor`,
-/// `least-overlap` or `ratio-window`, each with the group that there is, `levels`, `components` or `guards`; `cutter`, which is `size`, `prefix` or `guards`, each
+/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed`, `guarded` or `geared`, each with its defaults; `retainer`, which is `drop` or `buffer`; `caching`, which is `adaptive`, `blocks` or `warm-up`; `picker`, which is `cursor`,
+/// `least-overlap` or `ratio-window`, each with the group that there is, `levels`, `components`, `guards` or `drain`; `cutter`, which is `size`, `prefix` or `guards`, each
 /// with the tables that there are), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
@@ -60,6 +60,12 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "last_runs" => tiered(tree)?.last_runs = value.parse()?,
         "picker" => tree.picker = picker(value, tree)?,
         "part_bytes" => levels(tree)?.part_bytes = size(value)?,
+        "unit_bytes" => drain(tree)?.unit_bytes = size(value)?,
+        "caching" => tree.caching = caching(value)?,
+        "retainer" => tree.retainer = retainer(value)?,
+        "cached_percent" => buffer(tree)?.cached_percent = value.parse()?,
+        "period_ms" => buffer(tree)?.period = Duration::from_millis(value.parse()?),
+        "share_percent" => buffer(tree)?.share_percent = value.parse()?,
         "top_bits" => guarded(tree)?.top_bits = value.parse()?,
         "bits_step" => guarded(tree)?.bits_step = value.parse()?,
         "runs_max" => guarded(tree)?.runs_max = value.parse()?,
@@ -119,8 +125,9 @@ fn level_limits(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32)> {
     match &mut tree.layout {
         Layout::Leveled(Leveled { level1_bytes, ratio, .. })
         | Layout::Tiered(Tiered { level1_bytes, ratio, .. })
+        | Layout::Geared(Geared { level1_bytes, ratio, .. })
         | Layout::Prefixed(Prefixed { level1_bytes, ratio, .. }) => Ok((level1_bytes, ratio)),
-        _ => Err("only with layout=leveled, layout=tiered or layout=prefixed".into()),
+        _ => Err("only with layout=leveled, layout=tiered, layout=prefixed or layout=geared".into()),
     }
 }
 
@@ -138,6 +145,37 @@ fn levels(tree: &mut TreeOptions) -> Result<&mut Levels> {
     }
 }
 
+fn drain(tree: &mut TreeOptions) -> Result<&mut Drain> {
+    match &mut tree.picker {
+        Picker::Drain(drain) => Ok(drain),
+        _ => Err("only with picker=drain".into()),
+    }
+}
+
+fn buffer(tree: &mut TreeOptions) -> Result<&mut Buffer> {
+    match &mut tree.retainer {
+        Retainer::Buffer(buffer) => Ok(buffer),
+        _ => Err("only with retainer=buffer".into()),
+    }
+}
+
+fn caching(value: &str) -> Result<Caching> {
+    match value {
+        "adaptive" => Ok(Caching::Adaptive),
+        "blocks" => Ok(Caching::Blocks),
+        "warm-up" => Ok(Caching::WarmUp),
+        _ => Err("caching is adaptive, blocks or warm-up".into()),
+    }
+}
+
+fn retainer(value: &str) -> Result<Retainer> {
+    match value {
+        "drop" => Ok(Retainer::Drop),
+        "buffer" => Ok(Retainer::Buffer(Buffer::default())),
+        _ => Err("a retainer is drop or buffer".into()),
+    }
+}
+
 fn guarded(tree: &mut TreeOptions) -> Result<&mut Guarded> {
     match &mut tree.layout {
         Layout::Guarded(guarded) => Ok(guarded),
@@ -149,6 +187,7 @@ fn l0_trigger(tree: &mut TreeOptions) -> Result<&mut usize> {
     match &mut tree.layout {
         Layout::Leveled(leveled) => Ok(&mut leveled.l0_trigger),
         Layout::Tiered(tiered) => Ok(&mut tiered.l0_trigger),
+        Layout::Geared(geared) => Ok(&mut geared.l0_trigger),
         Layout::Guarded(guarded) => Ok(&mut guarded.l0_trigger),
         Layout::Prefixed(prefixed) => Ok(&mut prefixed.l0_trigger),
         _ => Err("not with layout=adaptive".into()),
@@ -309,7 +348,8 @@ fn layout(value: &str) -> Result<Layout> {
         "tiered" => Ok(Layout::Tiered(Tiered::default())),
         "prefixed" => Ok(Layout::Prefixed(Prefixed::default())),
         "guarded" => Ok(Layout::Guarded(Guarded::default())),
-        _ => Err("a layout is adaptive, auto, leveled, tiered, prefixed or guarded".into()),
+        "geared" => Ok(Layout::Geared(Geared::default())),
+        _ => Err("a layout is adaptive, auto, leveled, tiered, prefixed, guarded or geared".into()),
     }
 }
 
@@ -323,7 +363,10 @@ fn picker(value: &str, tree: &mut TreeOptions) -> Result<Picker> {
         "levels" => Ok(Picker::Levels(Levels::default())),
         "components" => Ok(Picker::Components(Components::default())),
         "guards" => Ok(Picker::Guards),
-        _ => Err("a picker is cursor, least-overlap, ratio-window, levels, components or guards".into()),
+        "drain" => Ok(Picker::Drain(Drain::default())),
+        _ => {
+            Err("a picker is cursor, least-overlap, ratio-window, levels, components, guards or drain".into())
+        }
     }
 }
 
@@ -404,6 +447,7 @@ mod tests {
                 packs: PackLayout::Many { bytes_max: 64 << 20 },
                 descriptors: Descriptors::PerTable,
             }),
+            caching: Caching::Adaptive,
             block_bytes: 8 << 10,
             partitioned_bytes_min: 9 << 20,
         };
@@ -425,6 +469,15 @@ mod tests {
         let limits = Tiered { level1_bytes: 12 << 20, ratio: 6, runs: 3, last_runs: 1, l0_trigger: 2 };
         assert_eq!(tiered.layout, Layout::Tiered(limits));
         assert_eq!(tiered.picker, Picker::Levels(Levels { part_bytes: 8 << 20 }));
+        let geared = options(
+            "default:layout=geared:level1_bytes=12M:ratio=6:l0_trigger=2:picker=drain:unit_bytes=8M:retainer=buffer:cached_percent=70\
+             :period_ms=1500:share_percent=20:caching=blocks",
+        );
+        let geared = geared.unwrap().tree;
+        assert_eq!(geared.layout, Layout::Geared(Geared { level1_bytes: 12 << 20, ratio: 6, l0_trigger: 2 }));
+        assert_eq!(geared.picker, Picker::Drain(Drain { unit_bytes: 8 << 20 }));
+        let buffer = Buffer { cached_percent: 70, period: Duration::from_millis(1500), share_percent: 20 };
+        assert_eq!((geared.retainer, geared.caching), (Retainer::Buffer(buffer), Caching::Blocks));
         let text = "default:layout=prefixed:level1_bytes=3M:ratio=6:l0_trigger=5:picker=components:moves=off:\
                     access_bytes=0:accesses_min=7:job_bytes=1M:cutter=prefix:table_bytes=4M";
         let prefixed = options(text).unwrap().tree;

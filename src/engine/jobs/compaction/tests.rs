@@ -379,7 +379,7 @@ impl Lab {
     fn carry_out(&self, plan: &Plan, cutter: &Cutter, id: u64) -> (TreeEdit, Written) {
         let (version, snapshots) = (&concerned(&self.version, plan), &self.snapshots);
         let arriving = Arriving::of(version, plan, || self.next_epoch()).unwrap();
-        let mut edit = tree_edit(version, plan, &Retainer::Drop, &arriving).unwrap();
+        let mut edit = tree_edit(version, plan, &arriving).unwrap();
         let mut inputs = Inputs::of(version, plan).unwrap();
         let tables = inputs.lists.values().flatten();
         let tombstones: Vec<_> =

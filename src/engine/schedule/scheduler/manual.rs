@@ -87,6 +87,8 @@ impl Background {
         loop {
             self.compact_down(&manual)?;
             if self.compact_deepest(&manual)? {
+                // Whoever compacts by hand wants the space.
+                tree.drop_buffer();
                 return Ok(());
             }
             // Another level has become the deepest one. A tree has few of them, so this comes to an end.

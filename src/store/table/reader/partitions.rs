@@ -17,7 +17,7 @@ use crate::types::Stamp;
 pub(super) struct Partition {
     handle: PartitionHandle,
     /// Its reader, if it has been opened to stay.
-    reader: OnceLock<Arc<TableReader>>,
+    pub(super) reader: OnceLock<Arc<TableReader>>,
 }
 
 impl Partition {
@@ -139,6 +139,7 @@ impl TableReader {
             range_tombstones: Vec::new(),
             properties: self.properties,
             pin_state: PinState::default(),
+            heat: self.heat.clone(),
             _charge: None,
         };
         part.set_index(index);

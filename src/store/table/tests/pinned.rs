@@ -7,7 +7,7 @@ const CACHE_BYTES: u64 = 1 << 30;
 
 /// A short scan from the entry at `at` in either direction.
 fn scan(fixture: &Fixture, table: &TableMeta, unit: Unit, written: &Entries, at: usize, forward: bool) {
-    let mut cursor = fixture.cursor(table, Fetch::cached(table, unit));
+    let mut cursor = fixture.cursor(table, Fetch::cached(&fixture.cache, table, unit));
     cursor.seek(&written[at].0, written[at].1).unwrap();
     for step in 0..5 {
         let at = if forward { at.checked_add(step) } else { at.checked_sub(step) };
@@ -64,7 +64,7 @@ fn a_table_of_which_scans_miss_a_part_is_read_as_a_whole_and_found_until_it_goes
             for at in 0..written.len() {
                 scan(&fixture, &table, unit, &written, at, at % 2 == 1);
             }
-            let mut held = fixture.cursor(&table, Fetch::cached(&table, unit));
+            let mut held = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, unit));
             held.seek_first().unwrap();
             assert_eq!(bytes_read(&fixture), all, "all of it is in memory");
             fixture.cache.forget(&table);
@@ -101,7 +101,7 @@ fn no_table_is_read_as_a_whole_that_something_else_would_go_for() {
     let block = fixture.cache.read_past(&readers[0], readers[0].handle(0).unwrap(), ReadCause::Get).unwrap();
     let fill = |at: u64| {
         let row = (Stamp::new(Seq(at + 1), Kind::Put), block.clone(), 0);
-        fixture.cache.keep_row(TableId(77), (filter::hash(&at.to_le_bytes()), b"key"), row);
+        fixture.cache.keep_row(&readers[0], (filter::hash(&at.to_le_bytes()), b"key"), row);
     };
     (0..capacity / 1024 * 5 / 4).for_each(fill);
     assert!(fixture.cache.counts().bytes > capacity / 8 * 7, "{} bytes", fixture.cache.counts().bytes);
@@ -123,7 +123,7 @@ fn a_table_with_a_damaged_block_is_not_read_as_a_whole_and_hides_nothing_else() 
     fixture.damage(table.extent.offset + reader.handle(damaged).unwrap().offset + 20);
     for _ in 0..3 {
         for (key, stamp, value) in &written {
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
             let found = cursor.seek(key, *stamp);
             if reader.block_for(key, *stamp) == damaged {
                 assert_eq!(found.unwrap_err().kind(), ErrorKind::Corruption);

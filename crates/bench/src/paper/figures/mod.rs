@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Components, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker,
-    Placer, Prefixed, RatioWindow, TableSize, Tiered,
+    Adaptive, Components, Cutter, Flushes, Geared, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout,
+    Picker, Placer, Prefixed, RatioWindow, TableSize, Tiered,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -82,6 +82,9 @@ fn levels(layout: Layout) -> (String, String, String) {
             format!("{ratio}; {runs} runs, {last_runs} in the last level"),
             l0_trigger.to_string(),
         ),
+        Layout::Geared(Geared { level1_bytes, ratio, l0_trigger }) => {
+            (format!("{level1_bytes} B in two components"), ratio.to_string(), l0_trigger.to_string())
+        }
         Layout::Guarded(Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes }) => (
             format!("guards of {top_bits} bits, {bits_step} fewer by level"),
             format!("{runs_max} runs, or {} and twice as many by level", bytes(guard_bytes)),

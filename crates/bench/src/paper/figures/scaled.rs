@@ -1,7 +1,9 @@
 //! Sizes of a tree at the scale of a run.
 
 use terrace::TreeOptions;
-use terrace::tree::{Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow};
+use terrace::tree::{
+    Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer,
+};
 
 use super::LEVEL1_BYTES_MIN;
 use crate::paper::experiment::Setting;
@@ -23,6 +25,7 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
         Layout::Tiered(tiered) => tiered.level1_bytes = level_bytes(tiered.level1_bytes),
         Layout::Prefixed(prefixed) => prefixed.level1_bytes = level_bytes(prefixed.level1_bytes),
+        Layout::Geared(geared) => geared.level1_bytes = level_bytes(geared.level1_bytes),
         Layout::Guarded(guarded) => {
             guarded.guard_bytes = level_bytes(guarded.guard_bytes);
             // As many guards for as many keys less.
@@ -36,6 +39,12 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
         && group.bytes > 0
     {
         group.bytes = setting.scaled(group.bytes);
+    }
+    if let Picker::Drain(drain) = &mut tree.picker {
+        drain.unit_bytes = setting.scaled(drain.unit_bytes);
+    }
+    if let Retainer::Buffer(buffer) = &mut tree.retainer {
+        buffer.period = setting.scaled_time(buffer.period);
     }
     if let Picker::Components(components) = &mut tree.picker {
         components.job_bytes = level_bytes(components.job_bytes);

@@ -1,0 +1,21 @@
+//! Options of the block cache: what is kept in it, besides the blocks that readers have read.
+
+/// What the block cache keeps.
+///
+/// ```
+/// use terrace::tree::Caching;
+/// assert_eq!(Caching::default(), Caching::Adaptive);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Caching {
+    /// Blocks; single records and spans of blocks where records are large; and where it has room for all data, whole tables,
+    /// also those that compactions write in their place.
+    #[default]
+    Adaptive,
+    /// Blocks that readers have read, and nothing else. It stands for the stores that the papers compare.
+    Blocks,
+    /// As [`Caching::Blocks`], and what a compaction writes in the place of cached blocks of its inputs (incremental warming up:
+    /// Ahmad and Kemme, "Compaction management in distributed key-value datastores", section 5). Compressed blocks are not.
+    WarmUp,
+}
