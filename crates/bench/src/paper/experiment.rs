@@ -143,10 +143,6 @@ pub struct Findings {
 #[expect(missing_docs, reason = "the text of each is in its description")]
 pub enum Need {
     Peers,
-    Gear,
-    SteppedMerge,
-    Retention,
-    WarmingUp,
     RecordCache,
     PageCache,
     ValueLog,
@@ -162,10 +158,6 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Peers => "other engines in the same run (terrace-compare has them)",
-            Self::Gear => "bLSM's gear: two components in each level",
-            Self::SteppedMerge => "stepped merge: a level of several runs",
-            Self::Retention => "LSbM's compaction buffer: retained merge inputs",
-            Self::WarmingUp => "incremental warming up: merge outputs put into the cache",
             Self::RecordCache => "a cache of records by key, above the tree",
             Self::PageCache => "a model of the operating system's cache of reads",
             Self::ValueLog => "values kept apart from keys",

@@ -34,9 +34,9 @@ fn every_experiment_has_a_name_of_its_own_a_device_and_a_state_that_says_somethi
 
 #[test]
 fn what_lacks_its_mechanism_is_refused_by_the_name_of_it() {
-    let refused = run(find("lsbm-8d").unwrap(), &choice(64.0)).unwrap_err().to_string();
-    assert!(refused.starts_with("lsbm-8d cannot be run yet: it needs "), "{refused}");
-    assert!(refused.contains(&Need::Retention.to_string()), "{refused}");
+    let refused = run(find("nvme-8a").unwrap(), &choice(64.0)).unwrap_err().to_string();
+    assert!(refused.starts_with("nvme-8a cannot be run yet: it needs "), "{refused}");
+    assert!(refused.contains(&Need::Placement.to_string()), "{refused}");
     assert!(find("lsbm-99").is_err());
     assert!(run(find("bolt-4a").unwrap(), &choice(0.5)).is_err());
 }
