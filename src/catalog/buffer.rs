@@ -141,7 +141,13 @@ impl BufferList {
     /// The kept tables, newest first, each with when it came, in trimming periods.
     pub fn tables(&self) -> impl Iterator<Item = (&Arc<TableMeta>, u64)> {
         let kept = self.sorted.iter().flat_map(|sorted| sorted.kept.iter());
-        kept.map(|table| (table, self.ages.get(&table.id).copied().unwrap_or(0)))
+        kept.map(|table| (table, self.came(table.id)))
+    }
+
+    /// When a kept table came, in trimming periods.
+    #[must_use]
+    pub fn came(&self, table: TableId) -> u64 {
+        self.ages.get(&table).copied().unwrap_or(0)
     }
 
     /// The kept tables as runs, newest first.

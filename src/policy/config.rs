@@ -145,7 +145,7 @@ fn retainer(retainer: &options::Retainer, layout: &options::Layout) -> Retainer 
                 cached_percent: cached_percent.into(),
                 period,
                 share_percent: share_percent.into(),
-                freezes: is_geared(layout),
+                has_rounds: is_geared(layout),
             })
         }
     }

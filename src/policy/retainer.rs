@@ -9,10 +9,12 @@
 //!   what comes there, until it is empty again.
 //! * **Drain.** The buffer of a level that goes down as a whole shrinks as the level does, in key order.
 //! * **Trim.** In each period a table goes of which too little is in the block cache. One that came in the present round of the
-//!   level above has yet to warm up, and goes only if nothing of it is there after a few periods.
+//!   level above has yet to warm up, and goes only if nothing of it is there after a few periods. One that lies over others stays
+//!   as long as these do, for it would take them out of reach. (The authors' code spares such tables, the paper does not.)
 //! * **Share.** All buffers together take at most a part of the data; the coldest tables go first.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::{BufferList, CompactionBuffer, Run, TableMeta, Version};
@@ -47,8 +49,8 @@ pub struct BufferConfig {
     pub period: Duration,
     /// All buffers of a tree together take at most this part of its data, in percent.
     pub share_percent: u64,
-    /// Whether lists freeze on repeated keys: where levels are emptied, or they would stay frozen.
-    pub freezes: bool,
+    /// Whether levels go down as wholes. Then lists freeze on repeated keys, and are thawed when their level is empty.
+    pub has_rounds: bool,
 }
 
 /// What becomes of a compacted table.
@@ -97,7 +99,7 @@ impl BufferConfig {
     pub fn is_repeated(&self, list: &BufferList, level_bytes: u64, bytes_max: u64) -> bool {
         let arrived = list.arrived_bytes();
         let missing = arrived.saturating_sub(level_bytes);
-        self.freezes
+        self.has_rounds
             && arrived >= bytes_max / JUDGED_PARTS
             && missing.saturating_mul(REPEATED_PARTS) > arrived
     }
@@ -134,6 +136,8 @@ impl BufferConfig {
         let warm_since = match (list.full(), list.round_began()) {
             (Some(_), _) => u64::MAX,
             (None, Some(began)) => began,
+            // The first level goes down itself before it is judged: what comes there has little time.
+            (None, None) if self.has_rounds => 0,
             (None, None) => fresh_since,
         };
         let is_cold = |table: &TableMeta, came: u64| {
@@ -141,7 +145,20 @@ impl BufferConfig {
             let too_little = bytes.saturating_mul(100) < table.bytes().saturating_mul(self.cached_percent);
             came < warm_since && too_little || came < fresh_since && bytes == 0
         };
-        list.tables().filter(|(table, came)| is_cold(table, *came)).map(|(table, _)| table.id).collect()
+        let mut gone = BTreeSet::new();
+        let runs: Vec<&Run> = list.runs().collect();
+        // From the oldest on: with a table, all older ones that it overlaps would be out of reach.
+        for (at, run) in runs.iter().enumerate().rev() {
+            for table in run.iter() {
+                let is_kept = |other: &&Arc<TableMeta>| !gone.contains(&other.id);
+                let mut older =
+                    runs[at + 1..].iter().flat_map(|run| run.overlapping(&table.range)).filter(is_kept);
+                if is_cold(table, list.came(table.id)) && older.next().is_none() {
+                    gone.insert(table.id);
+                }
+            }
+        }
+        gone
     }
 
     /// What is to go so that the buffer takes no more than its share of the data in `version`: the coldest first.

@@ -22,6 +22,7 @@ use crate::error::Result;
 use crate::format::edit::TreeEdit;
 use crate::policy::{BufferConfig, Fate, Plan, PlanInput};
 use crate::stats::BufferStats;
+use crate::store::table::TableReader;
 use crate::types::TableId;
 
 use super::compaction::vanished;
@@ -37,8 +38,12 @@ fn period(now: Duration, config: &BufferConfig) -> u64 {
     u64::try_from(now.as_nanos() / config.period.as_nanos().max(1)).unwrap_or(u64::MAX)
 }
 
+/// Bytes of `table` in the cache, as if its index and filter were there as its blocks are.
 fn cached(table: &TableMeta) -> u64 {
-    table.heat.bytes()
+    let data = table.attachment.get::<TableReader>().map_or(0, TableReader::data_bytes);
+    let (bytes, cached) = (u128::from(table.bytes()), u128::from(table.heat.bytes()));
+    u64::try_from(cached * bytes / u128::from(if data > 0 { data } else { table.bytes() }.max(1)))
+        .unwrap_or(u64::MAX)
 }
 
 impl JobContext {
@@ -158,7 +163,7 @@ impl JobContext {
             stats.frozen_levels += u64::from(list.is_frozen());
             stats.memory_bytes += list.memory_bytes() as u64;
             for (table, _) in list.tables() {
-                stats.cached_bytes += cached(table);
+                stats.cached_bytes += table.heat.bytes();
                 stats.held_bytes += if view.version.table(table.id).is_none() { table.bytes() } else { 0 };
             }
         }

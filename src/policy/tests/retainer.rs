@@ -9,7 +9,7 @@ use crate::catalog::{BufferList, CompactionBuffer, Descent, TableMeta};
 use crate::policy::{BufferConfig, Fate, Retainer};
 
 const CONFIG: BufferConfig =
-    BufferConfig { cached_percent: 80, period: Duration::from_secs(30), share_percent: 10, freezes: true };
+    BufferConfig { cached_percent: 80, period: Duration::from_secs(30), share_percent: 10, has_rounds: true };
 
 /// A table of so many KiB.
 fn of(id: u64, range: &str, kib: u64) -> Arc<TableMeta> {
@@ -61,17 +61,24 @@ fn a_level_that_grows_by_less_than_comes_in_repeats_its_keys() {
     assert!(!repeats(100, 100, 1000, CONFIG) && !repeats(100, 95, 1000, CONFIG));
     assert!(repeats(100, 94, 1000, CONFIG));
     assert!(!repeats(99, 10, 1000, CONFIG), "too early to tell");
-    assert!(!repeats(100, 10, 1000, BufferConfig { freezes: false, ..CONFIG }));
+    assert!(!repeats(100, 10, 1000, BufferConfig { has_rounds: false, ..CONFIG }));
 }
 
 #[test]
 fn what_is_in_the_cache_for_the_most_part_stays() {
-    let tables: Vec<_> = (1..=4).map(|id| (of(id, "a-z", 100), id)).collect();
+    let ranges = [(1, "a-f"), (2, "g-m"), (3, "n-s"), (4, "t-z"), (5, "a-f"), (6, "g-m")];
+    let tables: Vec<_> = ranges.map(|(id, range)| (of(id, range, 100), id)).into();
     let list: BufferList = buffer(&tables, &level1(1000)).list(1).clone();
     let cached = |table: &TableMeta| if table.id.0.is_multiple_of(2) { 80 << 10 } else { 79 << 10 };
     // The last three periods are for warming up.
-    assert_eq!(ids(&CONFIG.cold(&list, 4, cached)), [1]);
-    assert_eq!(ids(&CONFIG.cold(&list, 9, cached)), [1, 3]);
+    let leveled = BufferConfig { has_rounds: false, ..CONFIG };
+    assert_eq!(ids(&leveled.cold(&list, 4, cached)), [1]);
+    assert_eq!(ids(&leveled.cold(&list, 9, cached)), [1, 3, 5]);
+    let none: [u64; 0] = [];
+    assert_eq!(ids(&CONFIG.cold(&list, 9, cached)), none, "the first level goes down as a whole");
+    // A cold table that lies over a warm one keeps it in reach.
+    let cached = |table: &TableMeta| if table.id.0 < 5 { 80 << 10 } else { 0 };
+    assert_eq!(ids(&leveled.cold(&list, 9, cached)), [] as [u64; 0]);
 }
 
 #[test]

@@ -181,6 +181,12 @@ impl TableReader {
         kept.for_each(|partition| partition.count_in(heat));
     }
 
+    /// Bytes of the data blocks, padding included: what comes before the first filter or index.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        let last = self.partitions.last().map(|partition| partition.handle.start());
+        last.or_else(|| Some(self.handles.last()?.end())).unwrap_or(0)
+    }
+
     /// Counts `bytes` of the table as kept, for as long as the result lives; nothing before the table is in the tree.
     pub(crate) fn warm(&self, bytes: u64) -> Option<Warm> {
         Some(self.heat.get()?.warm(bytes))

@@ -15,7 +15,7 @@ use crate::types::Stamp;
 /// A part of a table's index and filter.
 #[derive(Debug)]
 pub(super) struct Partition {
-    handle: PartitionHandle,
+    pub(super) handle: PartitionHandle,
     /// Its reader, if it has been opened to stay.
     pub(super) reader: OnceLock<Arc<TableReader>>,
 }

@@ -150,4 +150,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
         scale: 8.0,
         state: State::Runs { figure: lsbm::independent, missing: &[] },
     },
+    Experiment {
+        id: "lsbm-default",
+        title: "What hides compactions from the cache of the default (ours)",
+        workload: "4 clients look up, 1 writes 20,000 a second; a hot range, popular records, any record; caches of 10 and 25 %",
+        configurations: "the default; its whole tables and spans off; warming up; a buffer; both",
+        metric: "hit ratio, device reads, p99 of lookups, space",
+        expected: "a buffer helps where reads have a hot range, and harms nowhere",
+        device: "nvme",
+        scale: 64.0,
+        state: State::Runs { figure: lsbm::default_ways, missing: &[] },
+    },
 ];

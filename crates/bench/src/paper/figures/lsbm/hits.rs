@@ -6,7 +6,7 @@ use terrace::Stats;
 
 use super::stores::{DEVIATIONS, Store};
 use super::swing::{COLD_SAMPLES, Swing};
-use super::workload::{Load, by_interval, held, hit_ratio, mean, reads, run};
+use super::workload::{Load, by_interval, held, hit_ratio, mean, reads, run, writes};
 use crate::Result;
 use crate::paper::experiment::{Findings, Setting};
 use crate::paper::figures::{seconds, series};
@@ -35,6 +35,7 @@ fn lines(setting: &Setting, store: Store, samples: &[Sample<Stats>]) -> Vec<Seri
         line("cache use", percent("cache in use"), use_of_cache),
         line("merges read", Axis::linear("read by merges", "MB/s"), merged),
         line("reads", Axis::linear("reads", "1/s"), reads(samples)),
+        line("writes", Axis::linear("writes", "1/s"), writes(samples)),
     ];
     if store == Store::Lsbm {
         let found = |stats: &Stats| stats.user_reads.found_in_buffer as f64;

@@ -11,6 +11,9 @@ use terrace::tree::{Buffer, Caching, Cutter, Drain, Flushes, Layout, Leveled, Pi
 use crate::paper::experiment::Setting;
 use crate::paper::figures::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for};
 
+/// Records of the paper's 20 GB.
+pub(super) const RECORDS: u64 = 20_971_520;
+
 pub(super) const KEY_BYTES: usize = 16;
 pub(super) const VALUE_BYTES: usize = 440;
 const BLOCK_BYTES: u32 = 2048;
@@ -20,7 +23,15 @@ const LEVEL0_BYTES: u64 = 100_000_000;
 const LEVEL1_BYTES: u64 = 1_000_000_000;
 const TABLE_BYTES: u64 = 2 << 20;
 const SUPER_FILE_BYTES: u64 = 20 << 20;
-const CACHE_BYTES: u64 = 6_000_000_000;
+/// The paper's cache of 6 GB, in blocks of 4 KiB.
+const CACHE_BLOCKS: u64 = 6_000_000_000 / 4096;
+
+/// What a block takes in the cache: its frame, which is up to a sixteenth longer, and its entry.
+const CACHED_BLOCK_BYTES: u64 = BLOCK_BYTES as u64 * 17 / 16 + 96;
+
+/// Index and filter of a record take about so much of the same budget; all levels together have half as many records again as
+/// there are.
+const OPEN_RECORD_BYTES: u64 = 12 * 3 / 2;
 const PERIOD: Duration = Duration::from_secs(30);
 
 /// Number of runs at which LevelDB compacts level 0.
@@ -31,6 +42,7 @@ const TABLE_BYTES_MIN: u64 = 4 << 10;
 pub(super) const DEVIATIONS: &[&str] = &[
     "records of 456 B in blocks of 2 KiB, all sizes in proportion, so that runs are shorter",
     "time is scaled as data is: what is written per second is not, so levels fill so many times sooner",
+    "the cache has as many blocks as the paper's, and room for open tables besides",
     "no store caches anything but blocks, whatever Terrace would (tree.caching)",
 ];
 
@@ -97,7 +109,13 @@ impl Store {
             options.tree.retainer = Retainer::Buffer(Buffer { period, ..buffer });
         }
         options.memory_bytes =
-            Some(memory_for(bytes(CACHE_BYTES), bytes(LEVEL0_BYTES).max(MEMTABLE_BYTES_MIN)));
+            Some(memory_for(cache_bytes(setting), bytes(LEVEL0_BYTES).max(MEMTABLE_BYTES_MIN)));
         options
     }
+}
+
+/// The budget in which the cache has as many blocks as the paper's, beside open tables. A sixteenth of it is free frames.
+fn cache_bytes(setting: &Setting) -> u64 {
+    let blocks = setting.scaled(CACHE_BLOCKS) * CACHED_BLOCK_BYTES;
+    (blocks + setting.scaled(RECORDS) * OPEN_RECORD_BYTES) * 16 / 15
 }

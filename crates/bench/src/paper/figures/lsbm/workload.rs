@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use terrace::{Db, Options, Stats};
 
-use super::stores::{KEY_BYTES, VALUE_BYTES};
+use super::stores::{KEY_BYTES, RECORDS, VALUE_BYTES};
 use crate::Result;
 use crate::generator::Rng;
 use crate::paper::client::{Client, Records};
@@ -16,7 +16,6 @@ use crate::paper::timeline::{Sample, sampled};
 use crate::workload::{Action, Arrivals, RangeHot, Rate};
 use crate::ycsb::keys::InsertOrder;
 
-const RECORDS: u64 = 20_971_520;
 const HOT_RECORDS: u64 = 3 << 20;
 const TIME: Duration = Duration::from_secs(20_000);
 const READERS: u64 = 8;
@@ -140,6 +139,13 @@ pub(super) fn hit_ratio(samples: &[Sample<Stats>]) -> Vec<[f64; 2]> {
 pub(super) fn reads(samples: &[Sample<Stats>]) -> Vec<[f64; 2]> {
     let count = |stats: &Stats| (stats.user_reads.gets + stats.user_reads.seeks) as f64;
     by_interval(samples, |before, after, time| (count(after) - count(before)) / time)
+}
+
+/// Writes that the client has done, each second.
+pub(super) fn writes(samples: &[Sample<Stats>]) -> Vec<[f64; 2]> {
+    by_interval(samples, |before, after, time| {
+        (after.user_ops_written - before.user_ops_written) as f64 / time
+    })
 }
 
 /// Space on the disk, in MB, by time.
