@@ -2,7 +2,8 @@
 //!
 //! # Order
 //!
-//! On a full disk, space that nobody needs is freed first: recycled files, then dead tables in live packs. Where
+//! On a full disk, space that nobody needs is freed first: what compaction buffers hold, recycled files, then dead tables in live
+//! packs. Where
 //! these cannot be punched, jobs and batches that put have packs rewritten, as far as there is room for their live
 //! tables.
 //!
