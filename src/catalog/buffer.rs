@@ -51,8 +51,10 @@ pub struct BufferList {
     ages: BTreeMap<TableId, u64>,
     /// Length of the kept tables, in bytes.
     bytes: u64,
-    /// Bytes that came into the level since it was empty last.
+    /// Bytes that came into the level since it was empty last, or since the list began.
     arrived_bytes: u64,
+    /// Bytes of the level when the list began.
+    first_bytes: u64,
     /// Whether nothing is kept any more, because the level gets the same keys again and again.
     is_frozen: bool,
     /// When the round of the level above began that still goes on.
@@ -108,10 +110,16 @@ impl BufferList {
         self.sorted.iter().map(|sorted| sorted.gone.len()).sum()
     }
 
-    /// Bytes that came into the level since it was empty last.
+    /// Bytes that came into the level since it was empty last, or since the list began.
     #[must_use]
     pub fn arrived_bytes(&self) -> u64 {
         self.arrived_bytes
+    }
+
+    /// Bytes that the level had when the list began.
+    #[must_use]
+    pub fn first_bytes(&self) -> u64 {
+        self.first_bytes
     }
 
     /// Whether nothing is kept any more.
@@ -289,13 +297,10 @@ impl CompactionBuffer {
     /// The buffer of a tree of which nothing is kept.
     #[must_use]
     pub fn cold(version: &Version) -> Self {
-        let list = |level: usize| BufferList {
-            lacks: if version.bytes(level as u8) > 0 {
-                KeyRanges::everything()
-            } else {
-                KeyRanges::default()
-            },
-            ..BufferList::default()
+        let list = |level: usize| {
+            let first_bytes = version.bytes(level as u8);
+            let lacks = if first_bytes > 0 { KeyRanges::everything() } else { KeyRanges::default() };
+            BufferList { lacks, first_bytes, ..BufferList::default() }
         };
         Self { lists: std::array::from_fn(|level| Arc::new(list(level))) }
     }

@@ -2,10 +2,9 @@
 //!
 //! # Order
 //!
-//! On a full disk, space that nobody needs is freed first: what compaction buffers hold, recycled files, then dead tables in live
-//! packs. Where
-//! these cannot be punched, jobs and batches that put have packs rewritten, as far as there is room for their live
-//! tables.
+//! On a full disk, space that nobody needs is freed first: what compaction buffers hold, recycled files, then dead
+//! tables in live packs. Where these cannot be punched, jobs and batches that put have packs rewritten, as far as there
+//! is room for their live tables.
 //!
 //! # The file RESERVE
 //!

@@ -62,6 +62,16 @@ fn a_level_that_grows_by_less_than_comes_in_repeats_its_keys() {
     assert!(repeats(100, 94, 1000, CONFIG));
     assert!(!repeats(99, 10, 1000, CONFIG), "too early to tell");
     assert!(!repeats(100, 10, 1000, BufferConfig { has_rounds: false, ..CONFIG }));
+    // A level that was there before: what counts is by how much it has grown.
+    let there = level1(1000);
+    let list = |kib: u64| {
+        let descent =
+            Descent { source: 0, target: 1, tables: vec![of(1, "a-z", kib)], is_kept: true, is_whole: false };
+        let cold = CompactionBuffer::cold(&there);
+        cold.behind(&TreeEdit::default(), (&there, &there), Some(&descent), 0).list(1).clone()
+    };
+    assert!(CONFIG.is_repeated(&list(100), 1000 << 10, 1000 << 10));
+    assert!(!CONFIG.is_repeated(&list(100), 1100 << 10, 1000 << 10));
 }
 
 #[test]
