@@ -353,7 +353,14 @@ impl CompactionBuffer {
     ) -> Self {
         let mut buffer = self.clone();
         match descent {
-            Some(descent) if descent.is_whole => buffer.sink(descent, after, now),
+            // Something may have come from outside meanwhile, to either level.
+            Some(descent)
+                if descent.is_whole
+                    && before.level(descent.target).runs.is_empty()
+                    && after.level(descent.source).runs.is_empty() =>
+            {
+                buffer.sink(descent, after, now);
+            }
             Some(Descent { target, tables, is_kept, .. }) => {
                 let list = buffer.list_mut(*target);
                 tables.iter().for_each(|table| list.arrive(table, *is_kept, now));

@@ -89,6 +89,8 @@ pub struct Jobs {
     /// The most runs that a level below level 0 had when an opening ended, and the most when the last one did.
     pub runs_max: usize,
     pub runs_at_last: usize,
+    /// Tables that compaction buffers kept when the openings ended.
+    pub kept_tables: u64,
     /// Bytes of recycled files when the openings ended.
     pub recycled_bytes: u64,
     /// Holes that were punched, and syncs of them.
@@ -216,6 +218,7 @@ impl Client {
         self.jobs.compactions += stats.compaction.jobs;
         self.jobs.intra_l0 += stats.compaction.intra_l0;
         self.jobs.moves += stats.compaction.moves;
+        self.jobs.kept_tables += stats.keyspaces.iter().map(|space| space.buffer.tables).sum::<u64>();
         let levels = db.keyspaces().into_iter().filter_map(|name| db.existing_keyspace(&name).ok()?);
         let levels = levels.flat_map(|space| space.shape().levels).filter(|level| level.level > 0);
         self.jobs.runs_at_last = levels.map(|level| level.runs).max().unwrap_or(0);

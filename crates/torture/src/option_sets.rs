@@ -396,7 +396,7 @@ fn blsm() -> Options {
 }
 
 /// The same with a buffer from which something is trimmed now and then.
-fn lsbm() -> Options {
+pub(crate) fn lsbm() -> Options {
     let buffer = Buffer { cached_percent: 50, period: Duration::from_millis(50), share_percent: 100 };
     let tree = blsm().tree.with(|tree| tree.retainer = Retainer::Buffer(buffer));
     Options { tree, ..blsm() }

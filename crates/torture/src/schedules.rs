@@ -11,7 +11,7 @@ use terrace::tree::{Components, Cutter, Flushes, Layout, PackLayout, Picker, Pre
 use terrace::{Db, KeyspaceOptions, Options, Prefix};
 
 use crate::client::{Client, DIR, Jobs, Step};
-use crate::option_sets::{guarded, lazy_leveling, tiering};
+use crate::option_sets::{guarded, lazy_leveling, lsbm, tiering};
 use crate::options::tiny;
 
 /// A schedule, and a check that it really does what its name says.
@@ -87,6 +87,12 @@ pub const SCHEDULES: &[Schedule] = &[
         options: only_guards,
         run: scripts::guards,
         proof: |jobs, env| jobs.compactions >= 4 && has_guards_and_runs(env),
+    },
+    Schedule {
+        name: "compaction buffer",
+        options: small_lsbm,
+        run: scripts::rounds,
+        proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 4 && jobs.kept_tables > 0,
     },
     Schedule {
         name: "folds",
@@ -223,6 +229,12 @@ fn prefixed() -> Options {
     });
     let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(1)), ..KeyspaceOptions::default() };
     Options { keyspace, tree, ..tiny() }
+}
+
+/// LSbM's levels, so small that some go down as wholes.
+fn small_lsbm() -> Options {
+    let tree = lsbm().tree.with(|tree| *tree.level1_bytes() = 8 << 10);
+    Options { background_threads: Some(1), tree, ..lsbm() }
 }
 
 /// Guards part tables, and nothing else does.

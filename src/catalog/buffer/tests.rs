@@ -209,3 +209,29 @@ fn a_frozen_list_keeps_nothing_more_and_hides_what_it_has() {
     let list = buffer.list(1);
     assert_eq!((list.len(), list.about(b"03").count(), list.arrived_bytes()), (1, 0, 8192));
 }
+
+#[test]
+fn a_level_to_which_something_came_meanwhile_does_not_go_down_as_a_whole() {
+    let before = version(vec![(1, record(1, "a", "b"))]);
+    let kept = down(1, vec![over(1, 0, 5)], true);
+    let buffer = CompactionBuffer::cold(&Version::empty()).behind(
+        &TreeEdit::default(),
+        (&Version::empty(), &before),
+        Some(&kept),
+        1,
+    );
+    let whole = Descent { source: 1, is_whole: true, ..down(2, vec![over(1, 0, 5)], true) };
+    for (left, there) in
+        [(vec![(1, record(7, "x", "y"))], Vec::new()), (Vec::new(), vec![(2, record(7, "x", "y"))])]
+    {
+        let before = version([vec![(1, record(1, "a", "b"))], there.clone()].concat());
+        let after = version([vec![(2, record(1, "a", "b"))], left.clone(), there.clone()].concat());
+        let lists = buffer.behind(&TreeEdit::default(), (&before, &after), Some(&whole), 2);
+        assert_eq!(lists.list(2).full(), None);
+        assert!(lists.list(2).has(TableId(1)), "it came there all the same");
+        assert!(
+            left.is_empty() || lists.list(1).has(TableId(1)),
+            "what the level has is not forgotten with its list"
+        );
+    }
+}

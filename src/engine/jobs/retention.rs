@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::context::JobContext;
-use crate::catalog::{CompactionBuffer, Descent, TableMeta, Version};
+use crate::catalog::{BufferList, CompactionBuffer, Descent, TableMeta, Version};
 use crate::engine::keyspace::tree::{BufferChange, Tree};
 use crate::error::Result;
 use crate::format::edit::TreeEdit;
@@ -97,22 +97,23 @@ impl JobContext {
             if !is_whole {
                 let level = after.level(source);
                 let drained = config.drained(buffer.list(source), (&level.runs, level.bytes()));
-                self.remove(&mut buffer, &drained);
+                self.remove(&mut buffer, source, &drained);
             }
             let beyond = config.beyond_share(&buffer, after, cached);
-            self.remove(&mut buffer, &beyond);
+            let has_some = |list: &BufferList| beyond.iter().any(|table| list.has(*table));
+            let lists = buffer.lists().filter(|(_, list)| has_some(list));
+            let levels: Vec<u8> = lists.map(|(level, _)| level).collect();
+            levels.into_iter().for_each(|level| self.remove(&mut buffer, level, &beyond));
         }
         BufferChange { before, after: Some(Arc::new(buffer)) }
     }
 
-    fn remove(&self, buffer: &mut CompactionBuffer, tables: &BTreeSet<TableId>) {
-        if tables.is_empty() {
-            return;
+    /// Removes `tables` from the list of `level`. Another list may keep one that has gone down unmerged.
+    fn remove(&self, buffer: &mut CompactionBuffer, level: u8, tables: &BTreeSet<TableId>) {
+        if !tables.is_empty() {
+            buffer.list_mut(level).remove(tables);
+            self.statistics.trimmed(tables.len() as u64);
         }
-        let levels: Vec<u8> =
-            buffer.lists().filter(|(_, list)| !list.is_empty()).map(|(level, _)| level).collect();
-        levels.into_iter().for_each(|level| buffer.list_mut(level).remove(tables));
-        self.statistics.trimmed(tables.len() as u64);
     }
 
     /// Lets the cache forget what `change` has removed, as far as the tree in `after` has it no more.
@@ -137,13 +138,13 @@ impl JobContext {
             let view = tree.view_arc();
             let Some(before) = &view.buffer else { continue };
             let mut buffer = CompactionBuffer::clone(before);
-            let lists = before.lists().filter(|(_, list)| !list.is_empty());
-            let cold: BTreeSet<TableId> =
-                lists.flat_map(|(_, list)| config.cold(list, now, cached)).collect();
-            if cold.is_empty() {
+            for (level, list) in before.lists().filter(|(_, list)| !list.is_empty()) {
+                self.remove(&mut buffer, level, &config.cold(list, now, cached));
+            }
+            let count = |buffer: &CompactionBuffer| buffer.lists().map(|(_, list)| list.len()).sum::<usize>();
+            if count(&buffer) == count(before) {
                 continue;
             }
-            self.remove(&mut buffer, &cold);
             let change = BufferChange { before: Some(before.clone()), after: Some(Arc::new(buffer)) };
             if tree.replace_buffer(&change) {
                 self.forget_removed(&change, &view.version);

@@ -167,6 +167,24 @@ pub(super) fn levels_on_top(client: &mut Client) -> Step {
     client.close()
 }
 
+/// Each round overlaps the ones before it, and is read while it goes down.
+pub(super) fn rounds(client: &mut Client) -> Step {
+    client.open()?;
+    for round in 0..8 {
+        for n in 0..6 {
+            let key = format!("key{:02}", (n * 7 + round * 5) % 40);
+            put_or_delete(client, key, (round, n))?;
+        }
+        client.flush()?;
+        client.check_reads("while levels go down")?;
+    }
+    client.wait_idle()?;
+    client.check_reads("from a buffer")?;
+    client.reopen()?;
+    client.check_reads("without one")?;
+    client.close()
+}
+
 /// Each round has keys between those of the others, so new guards part tables that are there.
 pub(super) fn guards(client: &mut Client) -> Step {
     client.open()?;
