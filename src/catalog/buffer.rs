@@ -341,8 +341,12 @@ impl CompactionBuffer {
         now: u64,
     ) -> Self {
         let mut buffer = self.clone();
+        // The layout may have changed since it was planned: then a part of a level may move as if it were all of it.
+        let sinks = |Descent { source, target, is_whole, .. }: &Descent| {
+            *is_whole && after.level(*source).runs.is_empty() && before.level(*target).runs.is_empty()
+        };
         match descent {
-            Some(descent) if descent.is_whole => buffer.sink(descent, after, now),
+            Some(descent) if sinks(descent) => buffer.sink(descent, after, now),
             Some(Descent { target, tables, is_kept, .. }) => {
                 let list = buffer.list_mut(*target);
                 tables.iter().for_each(|table| list.arrive(table, *is_kept, now));
