@@ -332,3 +332,16 @@ fn levels_that_have_several_runs_go_down_in_rounds_too() {
         assert!(levels.iter().all(|level| level.score < 1.0 && level.runs <= 1), "{levels:?}");
     });
 }
+
+#[test]
+fn a_buffer_that_is_no_longer_wanted_goes_at_once() {
+    scheduled(|env| {
+        let db = filled(&env, &lsbm());
+        let (live, held) = (db.stats().space.live_bytes, kept(&db).held_bytes);
+        assert!(held > 0);
+        db.set_options(|options| options.tree.retainer = Retainer::Drop).unwrap();
+        assert_eq!(kept(&db), BufferStats::default());
+        assert!(db.stats().space.live_bytes <= live - held);
+        read_all(&db, 900, 0);
+    });
+}

@@ -120,10 +120,14 @@ impl JobContext {
         kept.filter(|table| !stays(table)).for_each(|table| self.cache.forget(table));
     }
 
-    /// Removes from all buffers the tables of which the cache holds too little, once in each period.
+    /// Removes from all buffers the tables of which the cache holds too little, once in each period; all, where none is wanted
+    /// any more.
     pub(in crate::engine) fn trim_buffers(&self) {
         let policy = &self.settings.load().policy;
-        let Some(config) = policy.retainer.config() else { return };
+        let Some(config) = policy.retainer.config() else {
+            self.trees.load().values().for_each(|tree| _ = tree.drop_buffer());
+            return;
+        };
         let now = period(self.env.now(), config);
         if self.retention.trimmed.swap(now, Relaxed) == now {
             return;
