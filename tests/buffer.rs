@@ -345,3 +345,14 @@ fn a_buffer_that_is_no_longer_wanted_goes_at_once() {
         read_all(&db, 900, 0);
     });
 }
+
+#[test]
+fn a_budget_of_which_more_than_half_is_used_leaves_a_buffer_alone() {
+    scheduled(|env| {
+        let options = Options { space_bytes: Some(2 << 20), ..lsbm() };
+        let db = filled(&env, &options);
+        write_round(&db, 900, 1);
+        read_all(&db, 900, 1);
+        assert!(kept(&db).held_bytes > 8 << 10, "{:?} {:?}", kept(&db), db.stats().space);
+    });
+}
