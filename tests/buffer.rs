@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use terrace::env::Env;
 use terrace::env::simulated::SimEnv;
-use terrace::tree::{Buffer, Drain, Geared, Layout, Picker, Retainer};
+use terrace::tree::{Buffer, Components, Drain, Geared, Layout, Picker, Prefixed, Retainer};
 use terrace::{BufferStats, CompactionFilter, Db, Decision, Options};
 use terrace_torture::TreeParts as _;
 
 use crate::common::{Random, Seed, scheduled, tiny};
 
-const PERIOD: Duration = Duration::from_secs(30);
+pub const PERIOD: Duration = Duration::from_secs(30);
 
 /// LSbM's levels, at a hundred-thousandth of its sizes. All blocks that are read stay in the cache.
-fn lsbm() -> Options {
+pub fn lsbm() -> Options {
     let mut options = Options { memory_bytes: Some(16 << 20), ..tiny() };
     options.tree.layout = Layout::Geared(Geared { level1_bytes: 16 << 10, ratio: 4, l0_trigger: 1 });
     options.tree.picker = Picker::Drain(Drain { unit_bytes: 4 << 10 });
@@ -30,11 +30,11 @@ fn lsbm() -> Options {
     options
 }
 
-fn open(env: &Arc<SimEnv>, options: &Options) -> Db {
+pub fn open(env: &Arc<SimEnv>, options: &Options) -> Db {
     Db::builder("/db").env(env.clone()).options(options.clone()).open().unwrap()
 }
 
-fn key(n: u64) -> String {
+pub fn key(n: u64) -> String {
     format!("{n:05}")
 }
 
@@ -288,7 +288,7 @@ fn run_against_a_map(env: &Arc<SimEnv>, options: &Options, random: &mut Random) 
 }
 
 /// A range has what the map has, in both directions.
-fn check_range(db: &Db, map: &BTreeMap<String, String>, (from, to): (String, String)) {
+pub fn check_range(db: &Db, map: &BTreeMap<String, String>, (from, to): (String, String)) {
     let expected: Vec<_> = map.range(from.clone()..to.clone()).collect();
     let mut found: Vec<(String, String)> = Vec::new();
     for entry in db.range(from.clone()..to.clone()).unwrap() {
@@ -303,6 +303,56 @@ fn check_range(db: &Db, map: &BTreeMap<String, String>, (from, to): (String, Str
     assert!(back.iter().eq(expected.iter().rev().map(|(key, _)| *key)));
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// LSbM's tables in a tree that keeps several runs in a level.
+pub fn prefixed() -> Options {
+    let mut options = Options { tree: tiny().tree, ..lsbm() };
+    options.tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 8 << 10, ratio: 4, l0_trigger: 1 });
+    options.tree.picker = Picker::Components(Components { access_bytes: 0, ..Components::default() });
+    options
+}
+
+#[test]
+fn levels_that_have_several_runs_go_down_in_rounds_too() {
+    scheduled(|env| {
+        let db = open(&env, &prefixed());
+        (0..3).for_each(|round| write_round(&db, 900, round));
+        let levels = db.keyspace("default").unwrap().shape().levels;
+        assert!(levels.iter().any(|level| level.runs > 1 && level.level % 2 == 1), "{levels:?}");
+        db.close().unwrap();
+        let db = open(&env, &lsbm());
+        for round in 3..6 {
+            write_round(&db, 900, round);
+            read_all(&db, 900, round);
+        }
+        let levels = db.keyspace("default").unwrap().shape().levels;
+        assert!(levels.iter().all(|level| level.score < 1.0 && level.runs <= 1), "{levels:?}");
+    });
+}
+
+#[test]
+fn a_buffer_that_is_no_longer_wanted_goes_at_once() {
+    scheduled(|env| {
+        let db = filled(&env, &lsbm());
+        let (live, held) = (db.stats().space.live_bytes, kept(&db).held_bytes);
+        assert!(held > 0);
+        db.set_options(|options| options.tree.retainer = Retainer::Drop).unwrap();
+        assert_eq!(kept(&db), BufferStats::default());
+        assert!(db.stats().space.live_bytes <= live - held);
+        read_all(&db, 900, 0);
+    });
+}
+
+#[test]
+fn a_budget_of_which_more_than_half_is_used_leaves_a_buffer_alone() {
+    scheduled(|env| {
+        let options = Options { space_bytes: Some(2 << 20), ..lsbm() };
+        let db = filled(&env, &options);
+        write_round(&db, 900, 1);
+        read_all(&db, 900, 1);
+        assert!(kept(&db).held_bytes > 8 << 10, "{:?} {:?}", kept(&db), db.stats().space);
+    });
 }

@@ -9,6 +9,7 @@ mod aging;
 mod basics;
 mod budgets;
 mod buffer;
+mod buffer_shapes;
 mod checkpoint;
 mod common;
 mod compaction_filter;

@@ -352,15 +352,12 @@ impl CompactionBuffer {
         now: u64,
     ) -> Self {
         let mut buffer = self.clone();
+        // The layout may have changed since it was planned: then a part of a level may move as if it were all of it.
+        let sinks = |Descent { source, target, is_whole, .. }: &Descent| {
+            *is_whole && after.level(*source).runs.is_empty() && before.level(*target).runs.is_empty()
+        };
         match descent {
-            // Something may have come from outside meanwhile, to either level.
-            Some(descent)
-                if descent.is_whole
-                    && before.level(descent.target).runs.is_empty()
-                    && after.level(descent.source).runs.is_empty() =>
-            {
-                buffer.sink(descent, after, now);
-            }
+            Some(descent) if sinks(descent) => buffer.sink(descent, after, now),
             Some(Descent { target, tables, is_kept, .. }) => {
                 let list = buffer.list_mut(*target);
                 tables.iter().for_each(|table| list.arrive(table, *is_kept, now));

@@ -172,6 +172,28 @@ fn a_whole_level_takes_its_list_along_and_a_round_begins() {
     assert_eq!((buffer.list(2).full(), buffer.list(3).round_began()), (Some((4096, 4096)), Some(9)));
 }
 
+/// A job that was planned for levels that move piece by piece ends after the layout has changed to one of rounds.
+#[test]
+fn a_part_of_a_level_takes_no_list_along() {
+    let levels = |tables: &[(u8, u64, u64, u64)]| {
+        let record = |&(level, id, from, to)| (level, record(id, &key(from), &key(to)));
+        version(tables.iter().map(record).collect())
+    };
+    let before = levels(&[(1, 1, 0, 5), (1, 2, 10, 15), (2, 3, 20, 25)]);
+    let after = levels(&[(1, 2, 10, 15), (2, 1, 0, 5), (2, 3, 20, 25)]);
+    let mut buffer = CompactionBuffer::cold(&Version::empty());
+    for (target, id, from, to) in [(1, 1, 0, 5), (1, 2, 10, 15), (2, 3, 20, 25)] {
+        let descent = down(target, vec![over(id, from, to)], true);
+        buffer = buffer.behind(&TreeEdit::default(), (&before, &before), Some(&descent), 0);
+    }
+    let part = Descent { is_whole: true, ..down(2, vec![over(1, 0, 5)], true) };
+    let buffer = buffer.behind(&TreeEdit::default(), (&before, &after), Some(&part), 0);
+    for (level, n, id) in [(1, 12, 2), (2, 3, 1), (2, 22, 3)] {
+        let list = buffer.list(level);
+        assert_eq!(ids(list.about(key(n).as_bytes())), [id], "{n} in level {level}: {list:?}");
+    }
+}
+
 #[test]
 fn what_comes_from_elsewhere_is_gone_in_the_lists_above_too() {
     let after = version((1..=3).map(|level| (level, record(level.into(), &key(0), &key(KEYS)))).collect());

@@ -126,6 +126,13 @@ impl JobContext {
         kept.filter(|table| !stays(table)).for_each(|table| self.cache.forget(table));
     }
 
+    /// Lets all buffers go if the options want none any more.
+    pub(in crate::engine) fn drop_unwanted_buffers(&self) {
+        if self.settings.load().policy.retainer.config().is_none() {
+            self.trees.load().values().for_each(|tree| _ = tree.drop_buffer());
+        }
+    }
+
     /// Removes from all buffers the tables of which the cache holds too little, once in each period.
     pub(in crate::engine) fn trim_buffers(&self) {
         let policy = &self.settings.load().policy;

@@ -57,6 +57,7 @@ impl Engine {
         }
         self.background.sample_load();
         self.background.fit_recycled();
+        self.jobs.drop_unwanted_buffers();
         self.background.scheduler.wake_all();
         self.background.wake_writers();
         Ok(())

@@ -79,12 +79,13 @@ impl Background {
         Err(Error::new(ErrorKind::OverBudget, message))
     }
 
-    /// Frees dead tables while more than half of the budget is used. Called at the end of each job, under no lock.
+    /// Frees dead tables while more than half of the budget is used. Nobody needs their space yet, so compaction buffers keep
+    /// theirs. Called at the end of each job, under no lock.
     pub(in crate::engine) fn keep_space_budget(&self) {
         let Some(budget) = self.jobs.settings.load().limits.space_bytes else { return };
         let used = self.jobs.storage.reclaimer.pack_bytes() + self.jobs.storage.recycled.bytes();
         if used > budget / 2 {
-            self.jobs.storage.free_dead(used - budget / 2);
+            self.jobs.storage.free_what_is_dead(used - budget / 2);
         }
     }
 

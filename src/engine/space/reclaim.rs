@@ -254,12 +254,18 @@ impl ExtentSink for Reclaimer {
 }
 
 impl Storage {
-    /// Frees `bytes` of dead data durably, or as much as there is: first what compaction buffers hold. Returns whether anything was freed. Any lock but
-    /// the reclaimer's may be held: nobody waits for more than was asked for.
+    /// Frees `bytes` of dead data durably for somebody who needs them, or as much as there is: first what compaction buffers
+    /// hold. Returns whether anything was freed. Any lock but the reclaimer's may be held: nobody waits for more than was asked
+    /// for.
     pub(crate) fn free_dead(&self, bytes: u64) -> bool {
         if !planted!("buffers-kept-on-a-full-disk") {
             self.drop_buffers();
         }
+        self.free_what_is_dead(bytes)
+    }
+
+    /// The same, but buffers are left alone.
+    pub(crate) fn free_what_is_dead(&self, bytes: u64) -> bool {
         let mut state = self.reclaimer.state.lock();
         let (before, exhausted) = (state.freed_bytes, state.exhausted);
         let wanted = before.saturating_add(bytes.max(1));

@@ -5,7 +5,7 @@
 //! a section is taken (`level0`).
 
 use super::choice::Choice;
-use super::{Source, level0};
+use super::{Source, fold, level0};
 use crate::catalog::Run;
 use crate::policy::layout::goes_down;
 use crate::policy::plan::{OutputAge, Plan, PlanKind, Reason};
@@ -19,6 +19,11 @@ pub(super) fn next(source: Source<'_>) -> Option<Plan> {
     match source.level {
         0 => source.plan(&level0::choose(source)?, Reason::Level0Runs, None),
         level if goes_down(level) => source.plan(&unit(source)?, Reason::LevelBytes, None),
+        // What moves must not overlap. Such a level comes from another layout.
+        level if source.state.depth() > 1 => {
+            let fold = fold::of_level(source.view, source.config, level)?;
+            Some(Plan { reason: Reason::LevelBytes, ..fold })
+        }
         _ => whole(source),
     }
 }

@@ -38,10 +38,13 @@ pub(super) fn next(view: &TreeView<'_>, config: &PickerConfig) -> Option<Plan> {
     }
     let levels = view.version.levels().skip(1);
     let mut levels = levels.filter(|(level, _)| !view.shape.stacks[usize::from(*level)]);
-    levels.find_map(|(level, state)| {
-        let (upper, _) = oldest_two(state)?;
-        upper.iter().find_map(|first| from(view, config, level, first))
-    })
+    levels.find_map(|(level, _)| of_level(view, config, level))
+}
+
+/// The next fold of `level`, if it has several runs and no running job is in the way.
+pub(super) fn of_level(view: &TreeView<'_>, config: &PickerConfig, level: u8) -> Option<Plan> {
+    let (upper, _) = oldest_two(view.version.level(level))?;
+    upper.iter().find_map(|first| from(view, config, level, first))
 }
 
 /// A fold that brings `table`, which is in no oldest run, further down; nothing if a running job is in the way.

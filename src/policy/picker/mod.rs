@@ -246,8 +246,9 @@ impl Picker {
             Self::Components(components) => within::choose(view, components),
             Self::Cursor(config)
             | Self::LeastOverlap(config)
+            | Self::Drain(config)
             | Self::RatioWindow(WindowConfig { victims: config, .. }) => fold::next(view, config),
-            Self::Levels(_) | Self::Drain(_) | Self::Guards(..) => None,
+            Self::Levels(_) | Self::Guards(..) => None,
         }
     }
 
