@@ -53,8 +53,8 @@ pub struct BufferList {
     bytes: u64,
     /// Bytes that came into the level since it was empty last, or since the list began.
     arrived_bytes: u64,
-    /// Bytes of the level when the list began.
-    first_bytes: u64,
+    /// Bytes of the level that came otherwise than from the level above, or before the list began.
+    other_bytes: u64,
     /// Whether nothing is kept any more, because the level gets the same keys again and again.
     is_frozen: bool,
     /// When the round of the level above began that still goes on.
@@ -116,10 +116,10 @@ impl BufferList {
         self.arrived_bytes
     }
 
-    /// Bytes that the level had when the list began.
+    /// Bytes of the level that came otherwise than from the level above, or before the list began.
     #[must_use]
-    pub fn first_bytes(&self) -> u64 {
-        self.first_bytes
+    pub fn other_bytes(&self) -> u64 {
+        self.other_bytes
     }
 
     /// Whether nothing is kept any more.
@@ -298,9 +298,9 @@ impl CompactionBuffer {
     #[must_use]
     pub fn cold(version: &Version) -> Self {
         let list = |level: usize| {
-            let first_bytes = version.bytes(level as u8);
-            let lacks = if first_bytes > 0 { KeyRanges::everything() } else { KeyRanges::default() };
-            BufferList { lacks, first_bytes, ..BufferList::default() }
+            let other_bytes = version.bytes(level as u8);
+            let lacks = if other_bytes > 0 { KeyRanges::everything() } else { KeyRanges::default() };
+            BufferList { lacks, other_bytes, ..BufferList::default() }
         };
         Self { lists: std::array::from_fn(|level| Arc::new(list(level))) }
     }
@@ -396,10 +396,13 @@ impl CompactionBuffer {
         for (level, table) in edit.add.iter().filter(|(level, table)| !dropped.contains(&(*level, table.id)))
         {
             (1..=*level).for_each(|level| self.list_mut(level).pass(&table.range));
+            self.list_mut(*level).other_bytes += table.extent.length;
         }
         for &(level, id) in dropped.difference(&added) {
             let Some((_, table)) = before.table(id) else { continue };
             (1..=level).for_each(|level| self.list_mut(level).pass(&table.range));
+            let list = self.list_mut(level);
+            list.other_bytes = list.other_bytes.saturating_sub(table.bytes());
         }
     }
 }

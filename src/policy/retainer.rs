@@ -98,7 +98,7 @@ impl BufferConfig {
     #[must_use]
     pub fn is_repeated(&self, list: &BufferList, level_bytes: u64, bytes_max: u64) -> bool {
         let arrived = list.arrived_bytes();
-        let missing = arrived.saturating_sub(level_bytes.saturating_sub(list.first_bytes()));
+        let missing = arrived.saturating_sub(level_bytes.saturating_sub(list.other_bytes()));
         self.has_rounds
             && arrived >= bytes_max / JUDGED_PARTS
             && missing.saturating_mul(REPEATED_PARTS) > arrived

@@ -72,6 +72,12 @@ fn a_level_that_grows_by_less_than_comes_in_repeats_its_keys() {
     };
     assert!(CONFIG.is_repeated(&list(100), 1000 << 10, 1000 << 10));
     assert!(!CONFIG.is_repeated(&list(100), 1100 << 10, 1000 << 10));
+    // What is ingested is no growth either.
+    let mut ingested = table(2, 2, parse_range("a-z"), 500 << 10);
+    ingested.id = TableId(77);
+    let edit = TreeEdit { add: vec![(1, ingested)], ..TreeEdit::default() };
+    let buffer = CompactionBuffer::cold(&there).behind(&edit, (&there, &there), None, 0);
+    assert_eq!(buffer.list(1).other_bytes(), 1500 << 10);
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "hit ratio over time",
         expected: "both swing: up on prefetch, down on eviction; down at each invalidation",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs {
             figure: lsbm::figure_2,
             missing: &[("bLSM, cache of the system", Need::PageCache)],
@@ -26,7 +26,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "hit ratio, cache use over time",
         expected: "a saw tooth, a drop about every 1,000 s, deeper as C2 fills",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_8a, missing: &[] },
     },
     Experiment {
@@ -37,7 +37,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "hit ratio, cache use over time",
         expected: "a saw tooth with about double the period (2,000 s)",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_8b, missing: &[] },
     },
     Experiment {
@@ -48,7 +48,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "hit ratio, cache use over time",
         expected: "jumps when the hot range is merged, then decays",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_8c, missing: &[] },
     },
     Experiment {
@@ -59,7 +59,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "hit ratio, cache use over time",
         expected: "high and flat; mild dips where C2 drains into C3",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_8d, missing: &[] },
     },
     Experiment {
@@ -70,7 +70,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "hit ratio, read throughput",
         expected: "LSbM highest in both; about 2 times LevelDB",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_9, missing: &[] },
     },
     Experiment {
@@ -81,7 +81,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "reads per second over time",
         expected: "1066 and 68 a second on average",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_10a, missing: &[("KV cache", Need::RecordCache)] },
     },
     Experiment {
@@ -92,7 +92,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "reads per second over time",
         expected: "SM sinks for 10,000 s, recovers slightly, ends very low",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_10b, missing: &[] },
     },
     Experiment {
@@ -103,7 +103,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "reads per second",
         expected: "1066, 68, 228, 1134",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_11, missing: &[("KV cache", Need::RecordCache)] },
     },
     Experiment {
@@ -114,7 +114,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "bytes on disk over time",
         expected: "LSbM about +4 % over bLSM and LevelDB; SM about +50 %, with spikes",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_12, missing: &[] },
     },
     Experiment {
@@ -125,7 +125,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "bytes on disk",
         expected: "LSbM about +4 %; SM about +50 %",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::figure_13, missing: &[] },
     },
     Experiment {
@@ -136,7 +136,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "bytes of the buffer",
         expected: "shrinks to nothing; stays empty",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::adapts, missing: &[] },
     },
     Experiment {
@@ -147,7 +147,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "freeze ratio, hit ratio",
         expected: "B2 freezes; LSbM falls back to bLSM, never below",
         device: "hdd-15k-pair",
-        scale: 8.0,
+        scale: 16.0,
         state: State::Runs { figure: lsbm::independent, missing: &[] },
     },
     Experiment {
