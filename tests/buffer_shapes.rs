@@ -189,6 +189,9 @@ fn compare(db: &Db, random: &mut Random, keys: u64) {
 
 type Entries = Vec<(String, String)>;
 
+/// A scan that is held open.
+type Walk = Box<dyn Iterator<Item = (String, String)>>;
+
 /// The open store, a model of it, and what is held open across operations.
 struct Life<'a> {
     db: &'a Db,
@@ -199,7 +202,7 @@ struct Life<'a> {
     /// Where many lookups go.
     hot: u64,
     snapshots: Vec<(Snapshot, BTreeMap<String, String>)>,
-    scan: Option<(Box<dyn Iterator<Item = (String, String)>>, Entries)>,
+    scan: Option<(Walk, Entries)>,
 }
 
 fn entry(entry: terrace::Result<(Slice, Slice)>) -> (String, String) {

@@ -25,12 +25,12 @@ use crate::ycsb::keys::InsertOrder;
 const READERS: u64 = 4;
 const SAMPLES: u32 = 30;
 
-/// So many writes come as there are records, while the clock runs.
-const ROUNDS: f64 = 1.5;
+/// So many times as there are records are written, while the clock runs.
+const ROUNDS: f64 = 0.75;
 const WRITES_PER_SECOND: f64 = 20_000.0;
 
 /// Of each reader.
-const READS_PER_SECOND: f64 = 10_000.0;
+const READS_PER_SECOND: f64 = 5_000.0;
 
 /// Parts of the data that the cache has room for, in percent.
 const CACHES: [u64; 2] = [10, 25];
