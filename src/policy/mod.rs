@@ -42,7 +42,7 @@ pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;
 pub use release::is_released;
-pub use retainer::{BufferConfig, Fate};
+pub use retainer::BufferConfig;
 pub use rewriter::next_rewrite;
 pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
 

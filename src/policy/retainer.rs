@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::{BufferList, CompactionBuffer, Run, TableMeta, Version};
-use crate::policy::plan::{Plan, PlanInput, PlanKind, Reason};
+use crate::policy::plan::{Plan, PlanKind, Reason};
 use crate::types::TableId;
 
 /// Divisor: a level repeats its keys once this part of what came in is missing in it. (The paper has no such tolerance, so one
@@ -53,25 +53,7 @@ pub struct BufferConfig {
     pub has_rounds: bool,
 }
 
-/// What becomes of a compacted table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It leaves the tree.
-    Dropped,
-    /// It leaves the tree, and stays readable in the buffer of the target level.
-    Kept,
-}
-
 impl Retainer {
-    /// What becomes of `input` of `plan`.
-    #[must_use]
-    pub fn fate(&self, plan: &Plan, input: &PlanInput) -> Fate {
-        match self {
-            Self::Buffer(_) if input.level == plan.source && self.keeps(plan) => Fate::Kept,
-            Self::Drop | Self::Buffer(_) => Fate::Dropped,
-        }
-    }
-
     /// Whether what `plan` takes from its source stays readable.
     #[must_use]
     pub fn keeps(&self, plan: &Plan) -> bool {

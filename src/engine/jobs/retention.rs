@@ -20,7 +20,7 @@ use crate::catalog::{BufferList, CompactionBuffer, Descent, TableMeta, Version};
 use crate::engine::keyspace::tree::{BufferChange, Tree};
 use crate::error::Result;
 use crate::format::edit::TreeEdit;
-use crate::policy::{BufferConfig, Fate, Plan, PlanInput};
+use crate::policy::{BufferConfig, Plan};
 use crate::stats::BufferStats;
 use crate::store::table::TableReader;
 use crate::types::TableId;
@@ -66,11 +66,9 @@ impl JobContext {
         }
         // Of those that overlap, the older one has the lower epoch.
         tables.sort_by_key(|table| table.epoch);
-        let source = PlanInput { level: plan.source, table: TableId::default() };
         // What the owner's filter has removed or changed must not be seen again.
         let is_filtered = self.filters.0.contains_key(&tree.record.name) && !planted!("filtered-table-kept");
-        let is_kept =
-            policy.retainer.fate(plan, &source) == Fate::Kept && !is_filtered && !self.storage.is_needed();
+        let is_kept = policy.retainer.keeps(plan) && !is_filtered && !self.storage.is_needed();
         let is_whole = policy.layout.is_round(plan.source) && plan.inputs.is_empty();
         Ok(Some(Descent { source: plan.source, target: plan.target, tables, is_kept, is_whole }))
     }

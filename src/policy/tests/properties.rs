@@ -678,8 +678,7 @@ fn the_single_placer_and_the_dropping_retainer_have_one_answer() {
     let home = crate::types::DeviceId(3);
     assert_eq!(config.placer.place(&PlaceView { home, level: 2 }), home);
     let plan = claim_of(1, parse_range("a-c"));
-    let input = PlanInput { level: 1, table: TableId(1) };
-    assert_eq!(config.retainer.fate(&plan, &input), Fate::Dropped);
+    assert!(!config.retainer.keeps(&plan));
 }
 
 /// Tables of about 1 MiB side by side over all keys up to 1,000,000, cut unevenly.

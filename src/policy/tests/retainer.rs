@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::catalog::{BufferList, CompactionBuffer, Descent, TableMeta};
-use crate::policy::{BufferConfig, Fate, Retainer};
+use crate::policy::{BufferConfig, Retainer};
 
 const CONFIG: BufferConfig =
     BufferConfig { cached_percent: 80, period: Duration::from_secs(30), share_percent: 10, has_rounds: true };
@@ -36,19 +36,14 @@ fn ids(tables: &BTreeSet<TableId>) -> Vec<u64> {
 }
 
 #[test]
-fn only_what_goes_down_by_itself_is_kept_and_only_from_above() {
+fn only_what_goes_down_by_itself_is_kept() {
     let plan =
         Plan { kind: PlanKind::Compact, source: 1, target: 2, reason: Reason::LevelBytes, ..any_plan() };
-    let input = |level| PlanInput { level, table: TableId(1) };
-    let fate = |plan: &Plan, level| Retainer::Buffer(CONFIG).fate(plan, &input(level));
-    assert_eq!([fate(&plan, 1), fate(&plan, 2)], [Fate::Kept, Fate::Dropped]);
-    assert_eq!(fate(&Plan { reason: Reason::Manual, ..plan.clone() }, 1), Fate::Dropped);
-    assert_eq!(
-        fate(&Plan { kind: PlanKind::Rewrite, source: 1, target: 1, ..plan.clone() }, 1),
-        Fate::Dropped
-    );
-    assert_eq!(fate(&Plan { kind: PlanKind::Move, ..plan.clone() }, 1), Fate::Kept);
-    assert_eq!(Retainer::Drop.fate(&plan, &input(1)), Fate::Dropped);
+    let keeps = |plan: &Plan| Retainer::Buffer(CONFIG).keeps(plan);
+    assert!(keeps(&plan) && keeps(&Plan { kind: PlanKind::Move, ..plan.clone() }));
+    assert!(!keeps(&Plan { reason: Reason::Manual, ..plan.clone() }));
+    assert!(!keeps(&Plan { kind: PlanKind::Rewrite, source: 1, target: 1, ..plan.clone() }));
+    assert!(!Retainer::Drop.keeps(&plan));
 }
 
 #[test]

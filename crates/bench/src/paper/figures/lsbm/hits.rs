@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use terrace::Stats;
 
-use super::stores::{DEVIATIONS, Store};
+use super::stores::Store;
 use super::swing::{COLD_SAMPLES, Swing};
-use super::workload::{Load, by_interval, held, hit_ratio, mean, reads, run, writes};
+use super::workload::{Load, by_interval, held, hit_ratio, mean, over_time, reads, run, writes};
 use crate::Result;
 use crate::paper::experiment::{Findings, Setting};
 use crate::paper::figures::{seconds, series};
@@ -49,16 +49,6 @@ fn lines(setting: &Setting, store: Store, samples: &[Sample<Stats>]) -> Vec<Seri
     lines
 }
 
-fn findings(setting: &Setting, series: Vec<Series>, relations: Vec<Relation>) -> Findings {
-    Findings {
-        x: Axis::linear("time", "s"),
-        series,
-        relations,
-        deviations: DEVIATIONS.to_vec(),
-        machine: setting.machine.clone(),
-    }
-}
-
 /// Mean time between falls, over the time in which level 1 fills.
 fn period(setting: &Setting, swing: &Swing) -> f64 {
     swing.span / swing.falls as f64 / seconds(setting.scaled_time(FILLING))
@@ -74,7 +64,7 @@ pub fn figure_2(setting: &Setting) -> Result<Findings> {
         percent("hit ratio"),
         ratio.clone(),
     );
-    Ok(findings(setting, vec![line], Swing::of(&ratio).relations()))
+    Ok(over_time(setting, vec![line], Swing::of(&ratio).relations()))
 }
 
 /// bLSM.
@@ -97,7 +87,7 @@ pub fn figure_8a(setting: &Setting) -> Result<Findings> {
         1.0..=f64::INFINITY,
         depth(&warm[half..]) / depth(&warm[..half]),
     ));
-    Ok(findings(setting, lines(setting, Store::Blsm, &samples), relations))
+    Ok(over_time(setting, lines(setting, Store::Blsm, &samples), relations))
 }
 
 /// LevelDB.
@@ -108,14 +98,14 @@ pub fn figure_8b(setting: &Setting) -> Result<Findings> {
     let mut relations = swing.relations();
     let name = "mean time between falls / time in which level 1 fills";
     relations.push(Relation::within(name, "about 2", 1.5..=2.5, period(setting, &swing)));
-    Ok(findings(setting, lines(setting, Store::LevelDb, &samples), relations))
+    Ok(over_time(setting, lines(setting, Store::LevelDb, &samples), relations))
 }
 
 /// bLSM with incremental warming up.
 pub fn figure_8c(setting: &Setting) -> Result<Findings> {
     let samples = run(setting, Load::Lookups, Store::WarmUp.options(setting))?;
     let swing = Swing::of(&hit_ratio(&samples));
-    Ok(findings(setting, lines(setting, Store::WarmUp, &samples), swing.relations()))
+    Ok(over_time(setting, lines(setting, Store::WarmUp, &samples), swing.relations()))
 }
 
 /// LSbM, with LevelDB in the same run to compare the swing with.
@@ -145,7 +135,7 @@ pub fn figure_8d(setting: &Setting) -> Result<Findings> {
         percent("hit ratio"),
         leveldb,
     ));
-    Ok(findings(setting, lines, relations))
+    Ok(over_time(setting, lines, relations))
 }
 
 /// Mean hit ratio and reads per second of all four.
@@ -176,7 +166,7 @@ pub fn figure_9(setting: &Setting) -> Result<Findings> {
     ];
     let names = STORES.map(Store::name);
     let x = Axis::named("store", &names);
-    Ok(Findings { x, ..findings(setting, [hits, rates].concat(), relations) })
+    Ok(Findings { x, ..over_time(setting, [hits, rates].concat(), relations) })
 }
 
 /// Ours: writes that repeat keys within a round of a level.
@@ -212,5 +202,5 @@ pub fn independent(setting: &Setting) -> Result<Findings> {
             swings[1].mean / swings[0].mean,
         ),
     ];
-    Ok(findings(setting, series_of, relations))
+    Ok(over_time(setting, series_of, relations))
 }

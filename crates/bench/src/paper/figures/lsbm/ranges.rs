@@ -2,9 +2,9 @@
 
 use terrace::Stats;
 
-use super::stores::{DEVIATIONS, Store};
+use super::stores::Store;
 use super::swing::COLD_SAMPLES;
-use super::workload::{Load, mean, reads, run, size};
+use super::workload::{Load, mean, over_time, reads, run, size};
 use crate::Result;
 use crate::paper::experiment::{Findings, Setting};
 use crate::paper::figures::series;
@@ -14,16 +14,6 @@ use crate::paper::timeline::Sample;
 /// The samples of each store.
 fn runs(setting: &Setting, stores: &[Store]) -> Result<Vec<Vec<Sample<Stats>>>> {
     stores.iter().map(|store| run(setting, Load::Scans, store.options(setting))).collect()
-}
-
-fn by_time(setting: &Setting, series: Vec<Series>, relations: Vec<Relation>) -> Findings {
-    Findings {
-        x: Axis::linear("time", "s"),
-        series,
-        relations,
-        deviations: DEVIATIONS.to_vec(),
-        machine: setting.machine.clone(),
-    }
 }
 
 fn lines(
@@ -44,7 +34,7 @@ fn bars(setting: &Setting, stores: &[Store], y: &Axis, means: &[f64]) -> Vec<Ser
 
 fn named(setting: &Setting, stores: &[Store], series: Vec<Series>, relations: Vec<Relation>) -> Findings {
     let names: Vec<&str> = stores.iter().map(|store| store.name()).collect();
-    Findings { x: Axis::named("store", &names), ..by_time(setting, series, relations) }
+    Findings { x: Axis::named("store", &names), ..over_time(setting, series, relations) }
 }
 
 /// bLSM over time; its cache of records is missing.
@@ -52,7 +42,7 @@ pub fn figure_10a(setting: &Setting) -> Result<Findings> {
     let stores = [Store::Blsm];
     let runs = runs(setting, &stores)?;
     let y = Axis::linear("scans of 100 KB", "1/s");
-    Ok(by_time(setting, lines(setting, &stores, &y, |at| reads(&runs[at])), Vec::new()))
+    Ok(over_time(setting, lines(setting, &stores, &y, |at| reads(&runs[at])), Vec::new()))
 }
 
 /// Stepped merge and LSbM over time.
@@ -68,7 +58,7 @@ pub fn figure_10b(setting: &Setting) -> Result<Findings> {
         mean(&points, half) / mean(&points[..half], 0),
     )];
     let y = Axis::linear("scans of 100 KB", "1/s");
-    Ok(by_time(setting, lines(setting, &stores, &y, |at| reads(&runs[at])), relations))
+    Ok(over_time(setting, lines(setting, &stores, &y, |at| reads(&runs[at])), relations))
 }
 
 /// Their means.
@@ -100,7 +90,7 @@ pub fn figure_12(setting: &Setting) -> Result<Findings> {
     let runs = runs(setting, &SIZED)?;
     let means: Vec<f64> = runs.iter().map(|samples| mean(&size(samples), COLD_SAMPLES)).collect();
     let y = Axis::linear("tables on disk", "MB");
-    Ok(by_time(setting, lines(setting, &SIZED, &y, |at| size(&runs[at])), sizes(&means)))
+    Ok(over_time(setting, lines(setting, &SIZED, &y, |at| size(&runs[at])), sizes(&means)))
 }
 
 /// Its mean.

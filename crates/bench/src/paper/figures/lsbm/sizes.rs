@@ -1,7 +1,7 @@
 //! The buffer adapts to the load (section IV-D): nothing is kept where nothing is read, or nothing written.
 
-use super::stores::{DEVIATIONS, Store};
-use super::workload::{Load, held, run};
+use super::stores::Store;
+use super::workload::{Load, held, over_time, run};
 use crate::Result;
 use crate::paper::experiment::{Findings, Setting};
 use crate::paper::figures::series;
@@ -26,14 +26,7 @@ pub fn adapts(setting: &Setting) -> Result<Findings> {
         Relation::within("reads alone: buffer, at most, MB", "stays empty", 0.0..=0.0, largest),
     ];
     let y = || Axis::linear("held by the buffer", "MB");
-    Ok(Findings {
-        x: Axis::linear("time", "s"),
-        series: vec![
-            series("writes alone", &options, y(), written),
-            series("reads alone", &options, y(), read),
-        ],
-        relations,
-        deviations: DEVIATIONS.to_vec(),
-        machine: setting.machine.clone(),
-    })
+    let series =
+        vec![series("writes alone", &options, y(), written), series("reads alone", &options, y(), read)];
+    Ok(over_time(setting, series, relations))
 }

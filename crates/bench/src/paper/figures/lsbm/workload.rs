@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use terrace::{Db, Options, Stats};
 
-use super::stores::{KEY_BYTES, RECORDS, VALUE_BYTES};
+use super::stores::{DEVIATIONS, KEY_BYTES, RECORDS, VALUE_BYTES};
 use crate::Result;
 use crate::generator::Rng;
 use crate::paper::client::{Client, Records};
-use crate::paper::experiment::Setting;
+use crate::paper::experiment::{Findings, Setting};
 use crate::paper::figures::seconds;
 use crate::paper::machine::{Body, Lab};
+use crate::paper::record::{Axis, Relation, Series};
 use crate::paper::timeline::{Sample, sampled};
 use crate::workload::{Action, Arrivals, RangeHot, Rate};
 use crate::ycsb::keys::InsertOrder;
@@ -164,4 +165,15 @@ pub(super) fn held(samples: &[Sample<Stats>]) -> Vec<[f64; 2]> {
 pub(super) fn mean(points: &[[f64; 2]], from: usize) -> f64 {
     let late = points.get(from..).unwrap_or_default();
     late.iter().map(|point| point[1]).sum::<f64>() / late.len().max(1) as f64
+}
+
+/// What a figure over time has found.
+pub(super) fn over_time(setting: &Setting, series: Vec<Series>, relations: Vec<Relation>) -> Findings {
+    Findings {
+        x: Axis::linear("time", "s"),
+        series,
+        relations,
+        deviations: DEVIATIONS.to_vec(),
+        machine: setting.machine.clone(),
+    }
 }
