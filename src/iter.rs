@@ -58,8 +58,7 @@ impl Iter {
         if !self.0.advance()? {
             return Ok(None);
         }
-        self.0.count_front();
-        Ok(self.0.front())
+        Ok(self.0.counted_front())
     }
 
     /// The next entry from the back, borrowed.
@@ -80,8 +79,7 @@ impl Iter {
         if !self.0.advance_back()? {
             return Ok(None);
         }
-        self.0.count_back();
-        Ok(self.0.back())
+        Ok(self.0.counted_back())
     }
 }
 
