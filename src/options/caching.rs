@@ -13,7 +13,8 @@ pub enum Caching {
     /// also those that compactions write in their place.
     #[default]
     Adaptive,
-    /// Blocks that readers have read, and nothing else. It stands for the stores that the papers compare.
+    /// Blocks that readers have read, and nothing else; the least recently used goes first. It stands for the stores that the
+    /// papers compare.
     Blocks,
     /// As [`Caching::Blocks`], and what a compaction writes in the place of cached blocks of its inputs (incremental warming up:
     /// Ahmad and Kemme, "Compaction management in distributed key-value datastores", section 5). Compressed blocks are not.

@@ -16,6 +16,7 @@
 
 mod admission;
 pub(crate) mod buffers;
+mod entries;
 pub(crate) mod frames;
 mod partitions;
 mod pinned;
@@ -27,11 +28,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use foldhash::quality::FixedState;
-use quick_cache::Weighter;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-
 use self::admission::Admission;
+use self::entries::Entries;
 use super::stripes::Stripes;
 use super::table::{TablePlace, TableReader};
 use crate::catalog::{TableMeta, Warm};
@@ -57,9 +55,6 @@ const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 /// One part in this many of the blocks' share of the budget is left for free frames.
 const FREE_FRAMES_PART: u64 = 16;
-
-/// Most entries for which the hash table has room from the beginning.
-const RESERVED_MAX: usize = 1 << 20;
 
 /// An entry longer than one part in this many of a shard's capacity is not kept: too many others would be evicted for
 /// it.
@@ -130,19 +125,10 @@ impl Clone for Kept {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct ByBytes;
-
-impl Weighter<(TableId, u64), Kept> for ByBytes {
-    fn weight(&self, _: &(TableId, u64), kept: &Kept) -> u64 {
-        ENTRY_OVERHEAD_BYTES + kept.entry.memory().0 as u64
-    }
-}
-
 /// What is kept besides open tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Kinds {
-    /// Blocks alone, and not rows, spans and whole tables.
+    /// Blocks alone, and not rows, spans and whole tables. The least recently used goes first.
     pub(crate) only_blocks: bool,
     /// Blocks that a compaction writes in the place of cached ones.
     pub(crate) warms_up: bool,
@@ -154,8 +140,7 @@ pub(crate) struct TableCache {
     packs: Arc<PackStore>,
     buffers: Buffers,
     frames: Frames,
-    /// Hashed by a fixed seed, so that two runs of a simulation evict the same entries.
-    entries: Cache<(TableId, u64), Kept, ByBytes, FixedState>,
+    entries: Entries,
     /// Entries that take more bytes are not kept.
     entry_bytes_max: AtomicU64,
     capacity: AtomicU64,
@@ -217,14 +202,12 @@ impl TableCache {
     pub(crate) fn new(packs: Arc<PackStore>, bytes: u64, typical_block_bytes: u64) -> Self {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
         let kept = bytes - bytes / FREE_FRAMES_PART;
-        let entries = Cache::with(items, kept, ByBytes, FixedState::default(), DefaultLifecycle::default());
-        // A hash table that grows is copied while a reader waits. Reserved memory that is not touched costs nothing.
-        entries.reserve(items.min(RESERVED_MAX));
+        let entries = Entries::adaptive(items, kept);
         Self {
             packs,
             buffers: Buffers::default(),
             frames: Frames::new(bytes),
-            entry_bytes_max: (entries.shard_capacity() / KEPT_PART).into(),
+            entry_bytes_max: (entries.part_capacity() / KEPT_PART).into(),
             entries,
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
@@ -236,7 +219,12 @@ impl TableCache {
 
     /// The same, that keeps these kinds of entries.
     pub(crate) fn with(self, kinds: Kinds) -> Self {
-        Self { kinds, ..self }
+        if !kinds.only_blocks {
+            return Self { kinds, ..self };
+        }
+        let entries = Entries::recent(self.entries.capacity());
+        let entry_bytes_max = (entries.part_capacity() / KEPT_PART).into();
+        Self { kinds, entries, entry_bytes_max, ..self }
     }
 
     /// Changes the budget. Blocks beyond it are evicted at once; attached tables go with their metadata.
@@ -249,7 +237,7 @@ impl TableCache {
     /// Changes the blocks' share of the budget.
     fn set_blocks_bytes(&self, bytes: u64) {
         self.entries.set_capacity(bytes - bytes / FREE_FRAMES_PART);
-        self.entry_bytes_max.store(self.entries.shard_capacity() / KEPT_PART, Relaxed);
+        self.entry_bytes_max.store(self.entries.part_capacity() / KEPT_PART, Relaxed);
         self.frames.set_bytes_max(bytes, self);
     }
 
@@ -458,7 +446,7 @@ impl TableCache {
             misses: sum(|counts| &counts.misses),
             reads: sum(|counts| &counts.reads),
             read_nanos: sum(|counts| &counts.read_nanos),
-            bytes: self.entries.weight() + self.attached_bytes.load(Relaxed),
+            bytes: self.entries.bytes() + self.attached_bytes.load(Relaxed),
             capacity: self.capacity.load(Relaxed),
         }
     }

@@ -92,7 +92,7 @@ impl TableCache {
         let mixed = mixed(table, place);
         if (mixed as u32).is_multiple_of(PLACES_PER_LOOK) {
             let ((full, of), capacity) = (FULL, self.entries.capacity());
-            is_scarce.store(!self.holds_all() && self.entries.weight() > capacity / of * full, Relaxed);
+            is_scarce.store(!self.holds_all() && self.entries.bytes() > capacity / of * full, Relaxed);
         }
         misses.load().again(mixed) || !is_scarce.load(Relaxed)
     }

@@ -154,7 +154,7 @@ impl TableCache {
     fn bring_in(&self, table: &TableReader, cause: ReadCause) -> Option<Arc<PinnedTable>> {
         let bytes = table.extent().length;
         let has_room =
-            || self.keeps(bytes as usize) && self.entries.weight() + bytes <= self.entries.capacity();
+            || self.keeps(bytes as usize) && self.entries.bytes() + bytes <= self.entries.capacity();
         let pin_state = table.pin_state();
         // A reader that has a part of the blocks cannot read all of them.
         if bytes > TABLE_BYTES_MAX

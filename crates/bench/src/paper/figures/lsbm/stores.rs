@@ -2,6 +2,9 @@
 //!
 //! Records have 456 bytes in blocks of 2 KiB: four to a block, as the paper's. All sizes in bytes follow, so that levels and cache
 //! hold as many records as the paper's. Periods follow the scale, as the time in which a level fills does.
+//!
+//! Tables are divided by the root of the scale alone. A seek takes as long at any scale, so compactions that read pieces as much
+//! shorter as levels are would be held up by readers as none of the paper's was.
 
 use std::time::Duration;
 
@@ -41,6 +44,7 @@ const TABLE_BYTES_MIN: u64 = 4 << 10;
 
 pub(super) const DEVIATIONS: &[&str] = &[
     "records of 456 B in blocks of 2 KiB, all sizes in proportion, so that runs are shorter",
+    "tables are divided by the root of the scale, so that a compaction reads long pieces as the paper's does",
     "time is scaled as data is: what is written per second is not, so levels fill so many times sooner",
     "the cache has as many blocks as the paper's, and room for open tables besides",
     "no store caches anything but blocks, whatever Terrace would (tree.caching)",
@@ -88,7 +92,8 @@ impl Store {
             options.tree.caching = Caching::Blocks;
         }
         let flushes = if self == Self::LevelDb { Flushes::Whole } else { Flushes::Cut };
-        let table_bytes = bytes(TABLE_BYTES).max(TABLE_BYTES_MIN);
+        let table_bytes = (bytes(TABLE_BYTES) as f64 * setting.scale.sqrt()) as u64;
+        let table_bytes = table_bytes.max(TABLE_BYTES_MIN);
         options.tree.cutter = Cutter::Size(TableSize { table_bytes, flushes });
         options.memtable_bytes = bytes(LEVEL0_BYTES).max(MEMTABLE_BYTES_MIN);
         let level1_bytes = bytes(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
