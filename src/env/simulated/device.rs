@@ -10,7 +10,8 @@
 //!
 //! Writes go to a page cache at memory speed. They reach the device when they are synced, in requests of bounded
 //! length, or when the cache holds more than `dirty_bytes_max` of them: then the writer waits until the excess is
-//! written. Reads always go to the device.
+//! written. Reads go to the device, unless the machine has a page cache for them, too
+//! ([`SimEnv::set_page_cache`](super::SimEnv::set_page_cache)).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -169,6 +170,8 @@ pub(super) enum Cost {
     Metadata,
     /// A read of this many bytes.
     Read(u64),
+    /// A read of this many bytes from the page cache.
+    ReadCached(u64),
     /// A write of this many bytes to the page cache.
     Write(u64),
     /// A write of this many bytes from the page cache to the device.
@@ -238,6 +241,7 @@ impl Device {
         match cost {
             Cost::Free => now,
             Cost::Metadata => now + model.metadata_latency,
+            Cost::ReadCached(bytes) => now + transfer(bytes, model.cache_bandwidth),
             Cost::Read(bytes) => self.serve(now, model.read_latency, transfer(bytes, model.read_bandwidth)),
             Cost::Write(bytes) => {
                 let cached = now + transfer(bytes, model.cache_bandwidth);

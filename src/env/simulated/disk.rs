@@ -204,7 +204,7 @@ impl Disk {
         if parent.visible.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let inode = SharedInode::new(Inode::new(Arc::default(), devices.used(path)));
+        let inode = SharedInode::new(Inode::new(number, Arc::default(), devices.used(path)));
         parent.apply(number, NameOp::Create { name: name.to_owned(), inode: inode.clone() });
         Ok(inode)
     }
@@ -300,7 +300,9 @@ impl Disk {
             let mut names = Names::new();
             for (name, inode) in directory.remains(self.journal, &mut lottery) {
                 let contents: Arc<Contents> = inode.lock().remains(&mut lottery);
-                let mut inode = Inode::new(contents, devices.used(path));
+                let number = remains.next_number;
+                remains.next_number += 1;
+                let mut inode = Inode::new(number, contents, devices.used(path));
                 inode.links = 1;
                 names.insert(name, SharedInode::new(inode));
             }

@@ -14,6 +14,7 @@ use super::file::SimFile;
 use super::inode::FileOp;
 use super::log::Survival;
 use super::machine::{Call, Machine, SimConfig, State, normalize};
+use super::page_cache::{PageReads, leave_out_this_thread};
 use super::schedule::{self, Clock, Start};
 use crate::env::lock::Claim;
 use crate::env::sync::Hold;
@@ -83,6 +84,18 @@ impl SimEnv {
     /// Changes the model of the device that serves `dir`, for work from now on.
     pub fn set_device(&self, dir: &Path, model: DeviceModel) {
         self.machine.state().devices.set_model(&normalize(dir), model);
+    }
+
+    /// Gives the machine a cache of this many bytes for the pages of files, so that not every read goes to a device. Without it,
+    /// and after a crash, there is none.
+    pub fn set_page_cache(&self, bytes: u64) {
+        self.machine.state().page_cache.set_bytes(bytes);
+    }
+
+    /// What was read through the page cache, but by threads of a priority below [`Priority::Normal`].
+    #[must_use]
+    pub fn page_reads(&self) -> PageReads {
+        self.machine.state().page_cache.reads()
     }
 
     /// Sets the size of the device that serves `dir`, in bytes.
@@ -278,7 +291,11 @@ impl Env for SimEnv {
         let path = normalize(path);
         self.machine.on_path(Operation::Remove, &path, |state, _| {
             let inode = state.disk.remove(&path)?;
-            let unwritten = inode.lock().dirty_bytes();
+            let (unwritten, number, len) = {
+                let inode = inode.lock();
+                (inode.dirty_bytes(), inode.number, inode.contents().len())
+            };
+            state.page_cache.forget(number, 0..len);
             state.devices.forget_dirty(&path, unwritten);
             Ok(())
         })
@@ -338,7 +355,13 @@ impl Env for SimEnv {
         }
     }
 
-    fn spawn(&self, name: &str, _priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
+    fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
+        let body = Box::new(move || {
+            if priority != Priority::Normal {
+                leave_out_this_thread();
+            }
+            body();
+        });
         let call = Call { operation: Operation::Spawn, path: Path::new(name), cost: Cost::Free };
         self.machine.call(call, |_, _| Ok(()))?;
         if let Some(thread) = schedule::current() {

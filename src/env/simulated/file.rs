@@ -43,6 +43,18 @@ impl SimFile {
         self.machine.call(Call { operation, path: &self.normal, cost }, effect)
     }
 
+    fn cost_of_read(&self, offset: u64, len: u64) -> Cost {
+        let mut state = self.machine.state();
+        if !state.page_cache.is_there() {
+            return Cost::Read(len);
+        }
+        let number = self.inode.lock().number;
+        match state.page_cache.read(number, offset..offset.saturating_add(len)) {
+            0 => Cost::ReadCached(len),
+            missing_bytes => Cost::Read(missing_bytes),
+        }
+    }
+
     /// Refuses to change a file that was opened for reading, or to let it end beyond the largest length.
     fn check_change(&self, offset: u64, len: u64) -> io::Result<()> {
         if self.access == Access::Read {
@@ -71,7 +83,7 @@ impl File for SimFile {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        self.call(Operation::ReadAt, Cost::Read(buf.len() as u64), |_, _| {
+        self.call(Operation::ReadAt, self.cost_of_read(offset, buf.len() as u64), |_, _| {
             let inode = self.inode.lock();
             match offset.checked_add(buf.len() as u64) {
                 Some(end) if end <= inode.contents().len() => inode.contents().read(offset, buf),
@@ -89,6 +101,10 @@ impl File for SimFile {
             let free = state.devices.space(&self.normal).free;
             let stored = self.inode.lock().contents().storable(offset, wanted.len(), free);
             if stored > 0 {
+                if state.page_cache.is_there() {
+                    let number = self.inode.lock().number;
+                    state.page_cache.write(number, offset..offset + stored as u64);
+                }
                 state.disk.change(&self.inode, FileOp::Write { offset, bytes: wanted[..stored].into() });
             }
             if stored < wanted.len() { Err(Errno::NOSPC.into()) } else { Ok(()) }
@@ -135,6 +151,8 @@ impl File for SimFile {
         self.call(Operation::Punch, Cost::Metadata, |state, _| {
             self.check_change(offset, len)?;
             if len > 0 {
+                let number = self.inode.lock().number;
+                state.page_cache.forget(number, offset..offset + len);
                 state.disk.change(&self.inode, FileOp::Punch { offset, len });
             }
             Ok(())

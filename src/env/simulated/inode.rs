@@ -64,6 +64,8 @@ impl FileOp {
 
 /// A file, whatever its name.
 pub(super) struct Inode {
+    /// No other inode of the disk has or had it.
+    pub(super) number: u64,
     visible: Arc<Contents>,
     durable: Arc<Contents>,
     log: Log<FileOp>,
@@ -75,10 +77,17 @@ pub(super) struct Inode {
 
 impl Inode {
     /// A file without a name whose `contents` are durable.
-    pub(super) fn new(contents: Arc<Contents>, device_used: &Arc<AtomicU64>) -> Self {
+    pub(super) fn new(number: u64, contents: Arc<Contents>, device_used: &Arc<AtomicU64>) -> Self {
         device_used.fetch_add(contents.allocated(), Ordering::Relaxed);
         let device_used = Arc::clone(device_used);
-        Self { visible: Arc::clone(&contents), durable: contents, log: Log::default(), links: 0, device_used }
+        Self {
+            number,
+            visible: Arc::clone(&contents),
+            durable: contents,
+            log: Log::default(),
+            links: 0,
+            device_used,
+        }
     }
 
     /// What readers see.

@@ -15,6 +15,7 @@ use super::device::{Cost, DeviceModel, Devices};
 use super::disk::{Disk, Journal};
 use super::fault::{Operation, Reach, Script, Struck};
 use super::holds::Holds;
+use super::page_cache::PageCache;
 use super::processor::ProcessorModel;
 use super::random::Random;
 use super::schedule::{self, Clock};
@@ -76,6 +77,7 @@ pub(super) struct Machine {
 pub(super) struct State {
     pub(super) disk: Disk,
     pub(super) devices: Devices,
+    pub(super) page_cache: PageCache,
     pub(super) script: Script,
     pub(super) random: Random,
     /// Sum of the jumps of the wall clock, in milliseconds.
@@ -86,7 +88,8 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(seed: u64, disk: Disk, devices: Devices) -> Self {
         let (script, random) = (Script::default(), Random::new(!seed));
-        Self { disk, devices, script, random, jumped_millis: 0, history: DefaultHasher::new() }
+        let page_cache = PageCache::default();
+        Self { disk, devices, page_cache, script, random, jumped_millis: 0, history: DefaultHasher::new() }
     }
 }
 

@@ -8,7 +8,8 @@
 //!
 //! `fault` says what may go wrong. The other parts: `env` answers the calls, and `file` those of open files; `machine` is
 //! the state and the path that every call takes; `disk` holds names, `inode` and
-//! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs; `schedule` orders the
+//! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs, and `page_cache` which
+//! reads need the device; `schedule` orders the
 //! threads; `holds` says how long they hold locks. None of them knows what the engine stores.
 //!
 //! ```
@@ -39,6 +40,7 @@ mod holds;
 mod inode;
 mod log;
 mod machine;
+mod page_cache;
 mod processor;
 mod random;
 pub(super) mod schedule;
@@ -51,4 +53,5 @@ pub use env::SimEnv;
 pub use fault::{FaultError, FaultRule, FaultTarget, Operation};
 pub use log::Survival;
 pub use machine::SimConfig;
+pub use page_cache::PageReads;
 pub use processor::ProcessorModel;
