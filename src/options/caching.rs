@@ -13,6 +13,12 @@ pub enum Caching {
     /// also those that compactions write in their place.
     #[default]
     Adaptive,
+    /// As [`Caching::Adaptive`], and blocks that a compaction writes in the place of cached ones.
+    Following,
+    /// As [`Caching::Adaptive`], but nothing that compactions write, until it is read.
+    OnRead,
+    /// Index and filter of tables alone: blocks are left to the operating system's cache.
+    Tables,
     /// Blocks that readers have read, and nothing else; the least recently used goes first. It stands for the stores that the
     /// papers compare.
     Blocks,

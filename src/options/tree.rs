@@ -89,7 +89,7 @@ impl TreeOptions {
             pacer,
             placer,
             // Each goes with every shape of a tree.
-            caching: Caching::Adaptive | Caching::Blocks | Caching::WarmUp,
+            caching: _,
             block_bytes: _,
             partitioned_bytes_min: _,
         } = self;

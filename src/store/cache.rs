@@ -125,13 +125,29 @@ impl Clone for Kept {
     }
 }
 
-/// What is kept besides open tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cached {
+    Everything,
+    /// Blocks and open tables, and not rows, spans and whole tables. The least recently used goes first.
+    Blocks,
+    OpenTables,
+}
+
+/// What is kept, and what comes in before it is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kinds {
-    /// Blocks alone, and not rows, spans and whole tables. The least recently used goes first.
-    pub(crate) only_blocks: bool,
+    pub(crate) of: Cached,
+    /// Whole tables that a job has written in the place of pinned ones.
+    pub(crate) settles: bool,
     /// Blocks that a compaction writes in the place of cached ones.
     pub(crate) warms_up: bool,
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self { of: Cached::Everything, settles: true, warms_up: false }
+    }
 }
 
 /// Blocks, spans, rows and open tables. Beyond the budget the least useful are evicted.
@@ -219,7 +235,7 @@ impl TableCache {
 
     /// The same, that keeps these kinds of entries.
     pub(crate) fn with(self, kinds: Kinds) -> Self {
-        if !kinds.only_blocks {
+        if kinds.of == Cached::Everything {
             return Self { kinds, ..self };
         }
         let entries = Entries::recent(self.entries.capacity());
@@ -253,7 +269,8 @@ impl TableCache {
     /// Keeps `entry`, unless it is too large. `warm` is what it adds to its table's heat.
     fn keep(&self, key: (TableId, u64), entry: Entry, warm: Option<Warm>) {
         let (bytes, apart) = entry.memory();
-        if !self.keeps(bytes) {
+        let is_wanted = self.kinds.of != Cached::OpenTables || matches!(entry, Entry::Table(_));
+        if !is_wanted || !self.keeps(bytes) {
             return;
         }
         let (TableId(table), offset) = key;

@@ -43,7 +43,7 @@ use crate::engine::write::tickets::Tickets;
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Env, FileLock};
 use crate::options::Caching;
-use crate::store::cache::{Kinds, TableCache};
+use crate::store::cache::{Cached, Kinds, TableCache};
 use crate::store::files::device::Device;
 use crate::store::files::meter::Meter;
 use crate::store::files::pack::PackStore;
@@ -179,9 +179,12 @@ fn common(opening: &Opening, found: Recovered) -> Common {
 /// What the cache keeps by that option.
 fn kinds(caching: Caching) -> Kinds {
     match caching {
-        Caching::Adaptive => Kinds::default(),
-        Caching::Blocks => Kinds { only_blocks: true, warms_up: false },
-        Caching::WarmUp => Kinds { only_blocks: true, warms_up: true },
+        Caching::Adaptive => Kinds { of: Cached::Everything, settles: true, warms_up: false },
+        Caching::Following => Kinds { of: Cached::Everything, settles: true, warms_up: true },
+        Caching::OnRead => Kinds { of: Cached::Everything, settles: false, warms_up: false },
+        Caching::Tables => Kinds { of: Cached::OpenTables, settles: false, warms_up: false },
+        Caching::Blocks => Kinds { of: Cached::Blocks, settles: false, warms_up: false },
+        Caching::WarmUp => Kinds { of: Cached::Blocks, settles: false, warms_up: true },
     }
 }
 

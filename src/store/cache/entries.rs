@@ -43,8 +43,7 @@ pub(super) enum Entries {
 impl Entries {
     /// Room for `bytes`, in about so many `items`.
     pub(super) fn adaptive(items: usize, bytes: u64) -> Self {
-        let entries =
-            Cache::with(items, bytes, ByBytes, FixedState::default(), DefaultLifecycle::default());
+        let entries = Cache::with(items, bytes, ByBytes, FixedState::default(), DefaultLifecycle::default());
         // A hash table that grows is copied while a reader waits. Reserved memory that is not touched costs nothing.
         entries.reserve(items.min(RESERVED_MAX));
         Self::Adaptive(entries)
@@ -52,7 +51,8 @@ impl Entries {
 
     /// Room for `bytes`.
     pub(super) fn recent(bytes: u64) -> Self {
-        let part = || Mutex::new(Part { entries: LruCache::unbounded_with_hasher(FixedState::default()), bytes: 0 });
+        let part =
+            || Mutex::new(Part { entries: LruCache::unbounded_with_hasher(FixedState::default()), bytes: 0 });
         Self::Recent(Recent { parts: (0..PARTS).map(|_| part()).collect(), capacity: bytes.into() })
     }
 
@@ -212,8 +212,11 @@ mod tests {
         let Entries::Recent(recent) = &entries else { panic!("it goes by recency") };
         // Keys of one part, which has room for four.
         let part = &raw const *recent.part(&(TableId(1), 0));
-        let keys: Vec<Key> =
-            (0..).map(|at| (TableId(1), at)).filter(|key| std::ptr::eq(recent.part(key), part)).take(6).collect();
+        let keys: Vec<Key> = (0..)
+            .map(|at| (TableId(1), at))
+            .filter(|key| std::ptr::eq(recent.part(key), part))
+            .take(6)
+            .collect();
         for &key in &keys[..4] {
             entries.insert(key, kept());
         }

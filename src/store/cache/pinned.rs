@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use arc_swap::ArcSwapWeak;
 
-use super::{Entry, TableCache};
+use super::{Cached, Entry, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
@@ -145,7 +145,9 @@ impl TableCache {
     /// Pins a table that a job has written in the place of pinned ones.
     pub(crate) fn settle(&self, table: &TableMeta) {
         // An error is left for whoever reads the table.
-        if let Ok(reader) = self.table(table) {
+        if self.kinds.settles
+            && let Ok(reader) = self.table(table)
+        {
             self.bring_in(&reader, ReadCause::Compaction);
         }
     }
@@ -160,7 +162,7 @@ impl TableCache {
         if bytes > TABLE_BYTES_MAX
             || table.is_partial()
             || !self.holds_all()
-            || self.kinds.only_blocks
+            || self.kinds.of != Cached::Everything
             || pin_state.is_closed.load(Acquire)
         {
             return None;

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Entry, Span, TableCache, Unit};
+use super::{Cached, Entry, Span, TableCache, Unit};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
@@ -44,7 +44,7 @@ impl TableCache {
     /// Whether the table's records are large, so that the cache keeps rows and spans of it.
     #[inline]
     pub(crate) fn has_large_records(&self, meta: &TableMeta) -> bool {
-        meta.bytes() / LARGE_BYTES >= meta.entries && !self.kinds.only_blocks
+        meta.bytes() / LARGE_BYTES >= meta.entries && self.kinds.of == Cached::Everything
     }
 
     /// Whether a reader at `upto` may use rows of the table: only if it may see all of the table.
