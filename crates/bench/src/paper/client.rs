@@ -7,6 +7,7 @@ use terrace::Db;
 use terrace::env::Env;
 
 use super::machine::{Costs, Lab, ReadCosts};
+use super::record_cache::RecordCache;
 use crate::Result;
 use crate::workload::Action;
 use crate::ycsb::keys::{InsertOrder, KeyFormat};
@@ -103,6 +104,7 @@ pub struct Client {
     /// In place of what `costs` has for reads.
     meter: Option<ReadMeter>,
     records: Arc<Records>,
+    cache: Option<Arc<RecordCache>>,
     version: u32,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -120,11 +122,18 @@ impl Client {
             costs: lab.costs(),
             meter: lab.read_costs().map(|costs| ReadMeter::new(db, costs)),
             records,
+            cache: None,
             version: 0,
             key: Vec::new(),
             value: Vec::new(),
             owed: Duration::ZERO,
         }
+    }
+
+    /// The same, with a cache in front of the store, which all its clients must share.
+    #[must_use]
+    pub fn behind(self, cache: Option<Arc<RecordCache>>) -> Self {
+        Self { cache, ..self }
     }
 
     /// The clock, as this client sees it.
@@ -149,6 +158,7 @@ impl Client {
             Action::Get(record) => self.get(record)?,
             Action::Put(record) => self.put(record)?,
             Action::Delete(record) => {
+                debug_assert!(self.cache.is_none(), "the cache of records does not know deletes");
                 self.records.keys.build(record, &mut self.key);
                 self.db.delete(&self.key)?;
                 self.costs.put
@@ -173,7 +183,12 @@ impl Client {
 
     fn get(&mut self, record: u64) -> Result<Duration> {
         self.records.keys.build(record, &mut self.key);
-        if let Some(value) = self.db.get(&self.key)? {
+        if let Some(cache) = &self.cache {
+            let read = || Ok(self.db.get(&self.key)?.map(|value| value[..].into()));
+            if let Some(value) = cache.get(record, read)? {
+                check(&self.records, record, &value)?;
+            }
+        } else if let Some(value) = self.db.get(&self.key)? {
             check(&self.records, record, &value)?;
         }
         Ok(match &mut self.meter {
@@ -189,7 +204,11 @@ impl Client {
         self.version = self.version.wrapping_add(1);
         self.records.keys.build(record, &mut self.key);
         self.records.values.fill(record, self.version, &mut self.value);
-        self.db.put(&self.key, &self.value)?;
+        let write = || Ok(self.db.put(&self.key, &self.value)?);
+        match &self.cache {
+            Some(cache) => cache.put(record, &self.value, write)?,
+            None => write()?,
+        }
         Ok(self.costs.put)
     }
 

@@ -143,8 +143,6 @@ pub struct Findings {
 #[expect(missing_docs, reason = "the text of each is in its description")]
 pub enum Need {
     Peers,
-    RecordCache,
-    PageCache,
     ValueLog,
     Guards,
     Placement,
@@ -158,8 +156,6 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Peers => "other engines in the same run (terrace-compare has them)",
-            Self::RecordCache => "a cache of records by key, above the tree",
-            Self::PageCache => "a model of the operating system's cache of reads",
             Self::ValueLog => "values kept apart from keys",
             Self::Guards => "a row of PebblesDB's shape, for which there is the profile `pebblesdb`",
             Self::Placement => "placement of tables on several devices",

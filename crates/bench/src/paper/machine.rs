@@ -18,7 +18,8 @@
 //!
 //! * a shortage of processors: each thread has one of its own, so clients and compactions do not take it from each other;
 //! * context switches, and what contended locks cost besides the wait;
-//! * reads from the operating system's cache: every read that the store does not answer itself goes to the device;
+//! * reads from the operating system's cache: every read that the store does not answer itself goes to the device, unless
+//!   the figure asks for a page cache ([`Lab::with_page_cache`]);
 //! * what devices do by themselves: garbage collection, wear, heat.
 
 use std::collections::BTreeMap;
@@ -343,6 +344,15 @@ impl Lab {
     /// As [`Lab::open`].
     pub fn open_told(&self, options: Options, listener: Arc<dyn EventListener>) -> Result<Db> {
         Ok(Db::builder(&self.dir).env(self.env.clone()).options(options).listener(listener).open()?)
+    }
+
+    /// Gives a simulated machine a cache of `bytes` for the pages of files; a real one has its own. The machine, for what is read
+    /// through it.
+    #[must_use]
+    pub fn with_page_cache(&self, bytes: u64) -> Option<Arc<SimEnv>> {
+        let (env, _) = self.simulated.as_ref()?;
+        env.set_page_cache(bytes);
+        Some(env.clone())
     }
 
     /// From here on a simulated device is what it was at first, changed by `change`; a real one stays what it is.

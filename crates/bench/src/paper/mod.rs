@@ -17,6 +17,7 @@ mod experiment;
 mod figures;
 mod machine;
 pub mod record;
+mod record_cache;
 mod relation;
 mod text;
 mod timeline;

@@ -1,6 +1,6 @@
 //! "LSbM-tree: Re-enabling Buffer Caching in Data Management for Mixed Reads and Writes" (ICDCS 2017).
 
-use crate::paper::experiment::{Experiment, Need, State};
+use crate::paper::experiment::{Experiment, State};
 use crate::paper::figures::lsbm;
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -13,10 +13,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "both swing: up on prefetch, down on eviction; down at each invalidation",
         device: "hdd-15k-pair",
         scale: 16.0,
-        state: State::Runs {
-            figure: lsbm::figure_2,
-            missing: &[("bLSM, cache of the system", Need::PageCache)],
-        },
+        state: State::Runs { figure: lsbm::figure_2, missing: &[] },
     },
     Experiment {
         id: "lsbm-8a",
@@ -66,7 +63,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         id: "lsbm-9",
         title: "Mean hit ratio and read throughput",
         workload: "RangeHot: 1,000 writes a second over 20 GB of records of 1 KB, 8 readers, 98 % of their reads in 3 GB; 20,000 s",
-        configurations: "bLSM, LevelDB, warming up, LSbM",
+        configurations: "bLSM, LevelDB, warming up, LSbM; besides: LSbM with warming up, bLSM with K-V store cache",
         metric: "hit ratio, read throughput",
         expected: "LSbM highest in both; about 2 times LevelDB",
         device: "hdd-15k-pair",
@@ -82,7 +79,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "1066 and 68 a second on average",
         device: "hdd-15k-pair",
         scale: 16.0,
-        state: State::Runs { figure: lsbm::figure_10a, missing: &[("KV cache", Need::RecordCache)] },
+        state: State::Runs { figure: lsbm::figure_10a, missing: &[] },
     },
     Experiment {
         id: "lsbm-10b",
@@ -104,7 +101,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "1066, 68, 228, 1134",
         device: "hdd-15k-pair",
         scale: 16.0,
-        state: State::Runs { figure: lsbm::figure_11, missing: &[("KV cache", Need::RecordCache)] },
+        state: State::Runs { figure: lsbm::figure_11, missing: &[] },
     },
     Experiment {
         id: "lsbm-12",

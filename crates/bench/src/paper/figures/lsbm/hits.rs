@@ -54,22 +54,21 @@ fn period(setting: &Setting, swing: &Swing) -> f64 {
     swing.span / swing.falls as f64 / seconds(setting.scaled_time(FILLING))
 }
 
-/// Hit ratio over time of a store that caches blocks itself.
+/// Hit ratios over time, of a cache of the store's own and of the system's alone.
 pub fn figure_2(setting: &Setting) -> Result<Findings> {
-    let samples = run(setting, Load::Lookups, Store::Blsm.options(setting))?;
-    let ratio = hit_ratio(&samples);
-    let line = series(
-        "bLSM, cache of the store",
-        &Store::Blsm.options(setting),
-        percent("hit ratio"),
-        ratio.clone(),
-    );
-    Ok(over_time(setting, vec![line], Swing::of(&ratio).relations()))
+    let (mut lines, mut relations) = (Vec::new(), Vec::new());
+    for (store, name) in [(Store::SystemCache, "cache of the system"), (Store::Blsm, "cache of the store")] {
+        let ratio = hit_ratio(&run(setting, Load::Lookups, store)?);
+        let named = |relation: Relation| Relation { name: format!("{name}: {}", relation.name), ..relation };
+        relations.extend(Swing::of(&ratio).relations().into_iter().map(named));
+        lines.push(series(&format!("bLSM, {name}"), &store.options(setting), percent("hit ratio"), ratio));
+    }
+    Ok(over_time(setting, lines, relations))
 }
 
 /// bLSM.
 pub fn figure_8a(setting: &Setting) -> Result<Findings> {
-    let samples = run(setting, Load::Lookups, Store::Blsm.options(setting))?;
+    let samples = run(setting, Load::Lookups, Store::Blsm)?;
     let ratio = hit_ratio(&samples);
     let swing = Swing::of(&ratio);
     let mut relations = swing.relations();
@@ -92,7 +91,7 @@ pub fn figure_8a(setting: &Setting) -> Result<Findings> {
 
 /// LevelDB.
 pub fn figure_8b(setting: &Setting) -> Result<Findings> {
-    let samples = run(setting, Load::Lookups, Store::LevelDb.options(setting))?;
+    let samples = run(setting, Load::Lookups, Store::LevelDb)?;
     let swing = Swing::of(&hit_ratio(&samples));
     // The hot range of level 2 is updated every 2,000 s, twice the time in which level 1 fills.
     let mut relations = swing.relations();
@@ -103,16 +102,16 @@ pub fn figure_8b(setting: &Setting) -> Result<Findings> {
 
 /// bLSM with incremental warming up.
 pub fn figure_8c(setting: &Setting) -> Result<Findings> {
-    let samples = run(setting, Load::Lookups, Store::WarmUp.options(setting))?;
+    let samples = run(setting, Load::Lookups, Store::WarmUp)?;
     let swing = Swing::of(&hit_ratio(&samples));
     Ok(over_time(setting, lines(setting, Store::WarmUp, &samples), swing.relations()))
 }
 
 /// LSbM, with LevelDB in the same run to compare the swing with.
 pub fn figure_8d(setting: &Setting) -> Result<Findings> {
-    let samples = run(setting, Load::Lookups, Store::Lsbm.options(setting))?;
+    let samples = run(setting, Load::Lookups, Store::Lsbm)?;
     let swing = Swing::of(&hit_ratio(&samples));
-    let leveldb = hit_ratio(&run(setting, Load::Lookups, Store::LevelDb.options(setting))?);
+    let leveldb = hit_ratio(&run(setting, Load::Lookups, Store::LevelDb)?);
     let other = Swing::of(&leveldb);
     let relations = vec![
         Relation::within(
@@ -138,12 +137,13 @@ pub fn figure_8d(setting: &Setting) -> Result<Findings> {
     Ok(over_time(setting, lines, relations))
 }
 
-/// Mean hit ratio and reads per second of all four.
+/// Mean hit ratio and reads per second of all four, and of two that the paper does not have here.
 pub fn figure_9(setting: &Setting) -> Result<Findings> {
-    const STORES: [Store; 4] = [Store::Blsm, Store::LevelDb, Store::WarmUp, Store::Lsbm];
+    const STORES: [Store; 6] =
+        [Store::Blsm, Store::LevelDb, Store::WarmUp, Store::Lsbm, Store::LsbmWarmUp, Store::RecordCache];
     let mut means = Vec::new();
     for store in STORES {
-        let samples = run(setting, Load::Lookups, store.options(setting))?;
+        let samples = run(setting, Load::Lookups, store)?;
         means.push([mean(&hit_ratio(&samples), COLD_SAMPLES), mean(&reads(&samples), COLD_SAMPLES)]);
     }
     let bars = |at: usize, y: &Axis| {
@@ -176,7 +176,7 @@ pub fn independent(setting: &Setting) -> Result<Findings> {
     let mut frozen = 0.0;
     for store in [Store::Blsm, Store::Lsbm] {
         let options = store.options(setting);
-        let samples = run(setting, Load::IndependentWrites, options.clone())?;
+        let samples = run(setting, Load::IndependentWrites, store)?;
         let ratio = hit_ratio(&samples);
         swings.push(Swing::of(&ratio));
         series_of.push(series(store.name(), &options, percent("hit ratio"), ratio));

@@ -23,10 +23,10 @@ use crate::workload::{Action, Arrivals, RangeHot, Rate};
 use crate::ycsb::keys::InsertOrder;
 
 const READERS: u64 = 4;
-const SAMPLES: u32 = 30;
+const SAMPLES: u32 = 60;
 
 /// So many times as there are records are written, while the clock runs.
-const ROUNDS: f64 = 0.75;
+const ROUNDS: f64 = 3.0;
 const WRITES_PER_SECOND: f64 = 20_000.0;
 
 /// Of each reader.
@@ -51,12 +51,12 @@ type Way = (&'static str, fn(&mut Options));
 
 const WAYS: [Way; 5] = [
     ("the default", |_| {}),
-    ("blocks alone", |options| options.tree.caching = Caching::Blocks),
-    ("blocks, warmed up", |options| options.tree.caching = Caching::WarmUp),
+    ("nothing warmed up", |options| options.tree.caching = Caching::OnRead),
+    ("blocks warmed up", |options| options.tree.caching = Caching::Following),
     ("the default and a buffer", |options| options.tree.retainer = buffer()),
-    ("blocks alone and a buffer", |options| {
+    ("blocks warmed up and a buffer", |options| {
         options.tree.retainer = buffer();
-        options.tree.caching = Caching::Blocks;
+        options.tree.caching = Caching::Following;
     }),
 ];
 

@@ -13,7 +13,7 @@ use crate::paper::timeline::Sample;
 
 /// The samples of each store.
 fn runs(setting: &Setting, stores: &[Store]) -> Result<Vec<Vec<Sample<Stats>>>> {
-    stores.iter().map(|store| run(setting, Load::Scans, store.options(setting))).collect()
+    stores.iter().map(|store| run(setting, Load::Scans, *store)).collect()
 }
 
 fn lines(
@@ -37,12 +37,19 @@ fn named(setting: &Setting, stores: &[Store], series: Vec<Series>, relations: Ve
     Findings { x: Axis::named("store", &names), ..over_time(setting, series, relations) }
 }
 
-/// bLSM over time; its cache of records is missing.
+/// bLSM over time, with and without a cache of records.
 pub fn figure_10a(setting: &Setting) -> Result<Findings> {
-    let stores = [Store::Blsm];
+    let stores = [Store::Blsm, Store::RecordCache];
     let runs = runs(setting, &stores)?;
+    let means = [0, 1].map(|at| mean(&reads(&runs[at]), COLD_SAMPLES));
+    let relations = vec![Relation::within(
+        "with K-V store cache / without",
+        "68 / 1066: much lower",
+        0.0..=0.9,
+        means[1] / means[0],
+    )];
     let y = Axis::linear("scans of 100 KB", "1/s");
-    Ok(over_time(setting, lines(setting, &stores, &y, |at| reads(&runs[at])), Vec::new()))
+    Ok(over_time(setting, lines(setting, &stores, &y, |at| reads(&runs[at])), relations))
 }
 
 /// Stepped merge and LSbM over time.
@@ -63,12 +70,13 @@ pub fn figure_10b(setting: &Setting) -> Result<Findings> {
 
 /// Their means.
 pub fn figure_11(setting: &Setting) -> Result<Findings> {
-    let stores = [Store::Blsm, Store::SteppedMerge, Store::Lsbm];
+    let stores = [Store::Blsm, Store::SteppedMerge, Store::Lsbm, Store::RecordCache];
     let runs = runs(setting, &stores)?;
     let means: Vec<f64> = runs.iter().map(|samples| mean(&reads(samples), COLD_SAMPLES)).collect();
     let relations = vec![
         Relation::within("LSbM / bLSM", "1134 / 1066", 0.99..=f64::INFINITY, means[2] / means[0]),
         Relation::within("SM / bLSM", "228 / 1066", 0.0..=0.99, means[1] / means[0]),
+        Relation::within("K-V store cache / SM", "68 / 228", 0.0..=0.99, means[3] / means[1]),
     ];
     let series = bars(setting, &stores, &Axis::linear("scans of 100 KB", "1/s"), &means);
     Ok(named(setting, &stores, series, relations))

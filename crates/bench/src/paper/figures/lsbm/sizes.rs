@@ -10,8 +10,8 @@ use crate::paper::record::{Axis, Relation};
 /// Bytes of the buffer under writes alone, and under reads alone.
 pub fn adapts(setting: &Setting) -> Result<Findings> {
     let options = Store::Lsbm.options(setting);
-    let written = run(setting, Load::WritesAlone, options.clone())?;
-    let read = held(&run(setting, Load::ReadsAlone, options.clone())?);
+    let written = run(setting, Load::WritesAlone, Store::Lsbm)?;
+    let read = held(&run(setting, Load::ReadsAlone, Store::Lsbm)?);
     let live = written.last().map_or(0.0, |last| last.seen.space.live_bytes as f64 / 1e6);
     let written = held(&written);
     let last = |points: &[[f64; 2]]| points.last().map_or(0.0, |point| point[1]);

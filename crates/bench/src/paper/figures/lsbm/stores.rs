@@ -26,8 +26,8 @@ const LEVEL0_BYTES: u64 = 100_000_000;
 const LEVEL1_BYTES: u64 = 1_000_000_000;
 const TABLE_BYTES: u64 = 2 << 20;
 const SUPER_FILE_BYTES: u64 = 20 << 20;
-/// The paper's cache of 6 GB, in blocks of 4 KiB.
-const CACHE_BLOCKS: u64 = 6_000_000_000 / 4096;
+const CACHE_BYTES: u64 = 6_000_000_000;
+const PAPER_BLOCK_BYTES: u64 = 4096;
 
 /// What a block takes in the cache: its frame, which is up to a sixteenth longer, and its entry.
 const CACHED_BLOCK_BYTES: u64 = BLOCK_BYTES as u64 * 17 / 16 + 96;
@@ -55,9 +55,15 @@ pub(super) const DEVIATIONS: &[&str] = &[
 pub(super) enum Store {
     LevelDb,
     Blsm,
+    /// bLSM, and half of the memory holds records in front of it.
+    RecordCache,
+    /// bLSM, and all of the memory is the operating system's cache of its files.
+    SystemCache,
     WarmUp,
     SteppedMerge,
     Lsbm,
+    /// Ours: LSbM, and what compactions write in the place of cached blocks.
+    LsbmWarmUp,
 }
 
 impl Store {
@@ -65,19 +71,22 @@ impl Store {
         match self {
             Self::LevelDb => "LevelDB",
             Self::Blsm => "bLSM",
+            Self::RecordCache => "bLSM with K-V store cache",
+            Self::SystemCache => "bLSM, cache of the system",
             Self::WarmUp => "bLSM with warming up",
             Self::SteppedMerge => "SM",
             Self::Lsbm => "LSbM",
+            Self::LsbmWarmUp => "LSbM with warming up (ours)",
         }
     }
 
     fn profile(self) -> &'static str {
         match self {
             Self::LevelDb => "leveldb-2m",
-            Self::Blsm => "blsm",
+            Self::Blsm | Self::RecordCache | Self::SystemCache => "blsm",
             Self::WarmUp => "blsm-warm-up",
             Self::SteppedMerge => "sm",
-            Self::Lsbm => "lsbm",
+            Self::Lsbm | Self::LsbmWarmUp => "lsbm",
         }
     }
 
@@ -88,9 +97,11 @@ impl Store {
         let mut options = Options::profile(self.profile()).unwrap_or_default();
         options.keyspace.filter_bits_per_key = 15;
         options.tree.block_bytes = BLOCK_BYTES;
-        if self != Self::WarmUp {
-            options.tree.caching = Caching::Blocks;
-        }
+        options.tree.caching = match self {
+            Self::WarmUp | Self::LsbmWarmUp => Caching::WarmUp,
+            Self::SystemCache => Caching::Tables,
+            _ => Caching::Blocks,
+        };
         let flushes = if self == Self::LevelDb { Flushes::Whole } else { Flushes::Cut };
         let table_bytes = (bytes(TABLE_BYTES) as f64 * setting.scale.sqrt()) as u64;
         let table_bytes = table_bytes.max(TABLE_BYTES_MIN);
@@ -113,14 +124,32 @@ impl Store {
             let period = setting.scaled_time(PERIOD).max(Duration::from_millis(1));
             options.tree.retainer = Retainer::Buffer(Buffer { period, ..buffer });
         }
-        options.memory_bytes =
-            Some(memory_for(cache_bytes(setting), bytes(LEVEL0_BYTES).max(MEMTABLE_BYTES_MIN)));
+        let cached = match self {
+            Self::RecordCache => CACHE_BYTES / 2,
+            Self::SystemCache => 0,
+            _ => CACHE_BYTES,
+        };
+        let cache = cache_bytes(setting, cached / PAPER_BLOCK_BYTES);
+        options.memory_bytes = Some(memory_for(cache, bytes(LEVEL0_BYTES).max(MEMTABLE_BYTES_MIN)));
         options
+    }
+
+    /// Records that a cache in front of it has room for.
+    pub(super) fn cached_records(self, setting: &Setting) -> Option<u64> {
+        let records = || setting.scaled(CACHE_BYTES / 2 / PAPER_RECORD_BYTES as u64);
+        (self == Self::RecordCache).then(records)
+    }
+
+    /// Bytes of the operating system's cache; none if the store has one itself. It holds as many of the store's blocks.
+    pub(super) fn page_cache_bytes(self, setting: &Setting) -> Option<u64> {
+        let blocks = || setting.scaled(CACHE_BYTES / PAPER_BLOCK_BYTES);
+        (self == Self::SystemCache).then(|| blocks() * u64::from(BLOCK_BYTES))
     }
 }
 
-/// The budget in which the cache has as many blocks as the paper's, beside open tables. A sixteenth of it is free frames.
-fn cache_bytes(setting: &Setting) -> u64 {
-    let blocks = setting.scaled(CACHE_BLOCKS) * CACHED_BLOCK_BYTES;
+/// The budget in which the cache has as many blocks as the paper's has of `blocks`, beside open tables. A sixteenth of it is free
+/// frames.
+fn cache_bytes(setting: &Setting, blocks: u64) -> u64 {
+    let blocks = setting.scaled(blocks.max(1)) * CACHED_BLOCK_BYTES;
     (blocks + setting.scaled(RECORDS) * OPEN_RECORD_BYTES) * 16 / 15
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use terrace::{Db, Options, Stats};
+use terrace::Stats;
 
-use super::stores::{DEVIATIONS, KEY_BYTES, RECORDS, VALUE_BYTES};
+use super::stores::{DEVIATIONS, KEY_BYTES, RECORDS, Store, VALUE_BYTES};
 use crate::Result;
 use crate::generator::Rng;
 use crate::paper::client::{Client, Records};
 use crate::paper::experiment::{Findings, Setting};
 use crate::paper::figures::seconds;
-use crate::paper::machine::{Body, Lab};
+use crate::paper::machine::Body;
 use crate::paper::record::{Axis, Relation, Series};
+use crate::paper::record_cache::RecordCache;
 use crate::paper::timeline::{Sample, sampled};
 use crate::workload::{Action, Arrivals, RangeHot, Rate};
 use crate::ycsb::keys::InsertOrder;
@@ -82,11 +83,10 @@ fn reader(mut client: Client, workload: RangeHot, mut rng: Rng, (scans, time): (
     })
 }
 
-fn bodies(setting: &Setting, load: Load, lab: &Lab, db: &Db, records: &Arc<Records>) -> Vec<Body<()>> {
+fn bodies(setting: &Setting, load: Load, client: impl Fn() -> Client) -> Vec<Body<()>> {
     let (count, hot) = (setting.scaled(RECORDS), setting.scaled(HOT_RECORDS));
     let (time, seed) = (setting.scaled_time(TIME), setting.seed);
     let workload = RangeHot::new(count, hot, seed);
-    let client = || Client::new(lab, db, records.clone());
     let mut bodies = Vec::new();
     if load != Load::ReadsAlone {
         let draws = (load == Load::IndependentWrites).then(|| (Rng::stream(seed, READERS), count));
@@ -98,17 +98,33 @@ fn bodies(setting: &Setting, load: Load, lab: &Lab, db: &Db, records: &Arc<Recor
     bodies
 }
 
-/// The counters of a store under that load, from full but cold on.
-pub(super) fn run(setting: &Setting, load: Load, options: Options) -> Result<Vec<Sample<Stats>>> {
+/// The counters of a store under that load, from full but cold on. Hits and misses are those of all
+/// caches that the store has.
+pub(super) fn run(setting: &Setting, load: Load, store: Store) -> Result<Vec<Sample<Stats>>> {
     let here = setting.clone();
+    let options = store.options(setting);
     setting.machine.run(setting.seed, move |lab| {
         let records = Arc::new(Records::new(InsertOrder::Ordered, KEY_BYTES, VALUE_BYTES)?);
         let db = lab.open(options)?;
         records.ingest(&db, here.scaled(RECORDS))?;
         let time = here.scaled_time(TIME);
-        let bodies = bodies(&here, load, lab, &db, &records);
-        let store = db.clone();
-        let (mut samples, _) = sampled(lab, time / SAMPLES, move || store.stats(), bodies)?;
+        let cached = store.cached_records(&here).map(|records| Arc::new(RecordCache::new(records)));
+        let pages = store.page_cache_bytes(&here).and_then(|bytes| lab.with_page_cache(bytes));
+        let client = || Client::new(lab, &db, records.clone()).behind(cached.clone());
+        let bodies = bodies(&here, load, client);
+        let probe = {
+            let (db, cached) = (db.clone(), cached.clone());
+            move || {
+                let mut stats = db.stats();
+                stats.cache.hits += cached.as_ref().map_or(0, |records| records.hits());
+                if let Some(pages) = &pages {
+                    let reads = pages.page_reads();
+                    (stats.cache.hits, stats.cache.misses) = (reads.hits, reads.misses);
+                }
+                stats
+            }
+        };
+        let (mut samples, _) = sampled(lab, time / SAMPLES, probe, bodies)?;
         samples.retain(|sample| sample.at <= time);
         db.close()?;
         Ok(samples)
