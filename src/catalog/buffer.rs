@@ -271,6 +271,17 @@ impl BufferList {
         self.sorted.retain(|sorted| !sorted.kept.is_empty() || !sorted.gone.is_empty());
     }
 
+    /// Replaces a kept table by `table`, the same elsewhere.
+    fn relocate(&mut self, table: &Arc<TableMeta>) {
+        for (old, at) in self.places_of(&BTreeSet::from([table.id])) {
+            let is_elsewhere = old.extent != table.extent;
+            let kept = &mut self.sorted[at].kept;
+            if is_elsewhere && let Ok(moved) = kept.with(std::slice::from_ref(&old), vec![Arc::clone(table)]) {
+                *kept = moved;
+            }
+        }
+    }
+
     fn places_of(&self, tables: &BTreeSet<TableId>) -> Vec<(Arc<TableMeta>, usize)> {
         let all = self
             .sorted
@@ -364,6 +375,9 @@ impl CompactionBuffer {
             }
             None => buffer.change(edit, before),
         }
+        for (_, table) in edit.add.iter().filter(|(_, table)| self.has(table.id)) {
+            after.table(table.id).iter().for_each(|(_, table)| buffer.relocate(table));
+        }
         for (level, list) in (0u8..).zip(&mut buffer.lists) {
             // Nothing is missing in the list of an empty level.
             if after.level(level).runs.is_empty() {
@@ -371,6 +385,13 @@ impl CompactionBuffer {
             }
         }
         buffer
+    }
+
+    /// Reads `table` where it lies now, if it is kept: a rewrite has copied it, and its old extent is to be free.
+    fn relocate(&mut self, table: &Arc<TableMeta>) {
+        for list in self.lists.iter_mut().filter(|list| list.has(table.id)) {
+            Arc::make_mut(list).relocate(table);
+        }
     }
 
     /// A whole level has sunk into the next one, which was empty: its list goes with it, and a round of the level after that

@@ -161,6 +161,8 @@ pub(crate) struct TableCache {
     entry_bytes_max: AtomicU64,
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
+    /// What the lists of compaction buffers take of the same share.
+    list_bytes: AtomicU64,
     counts: Stripes<Counts>,
     admission: Admission,
     kinds: Kinds,
@@ -227,6 +229,7 @@ impl TableCache {
             entries,
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
+            list_bytes: AtomicU64::new(0),
             counts: Default::default(),
             admission: Admission::default(),
             kinds: Kinds::default(),
@@ -248,6 +251,16 @@ impl TableCache {
         self.capacity.store(bytes, Relaxed);
         self.frames.suit(bytes);
         self.set_blocks_bytes(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
+    }
+
+    /// Charges the budget with `bytes`, which the lists of compaction buffers take now.
+    pub(crate) fn charge_lists(&self, bytes: u64) {
+        let before = self.list_bytes.swap(bytes, Relaxed);
+        if before != bytes {
+            self.attached_bytes.fetch_add(bytes, Relaxed);
+            self.attached_bytes.fetch_sub(before, Relaxed);
+            self.set_capacity(self.capacity.load(Relaxed));
+        }
     }
 
     /// Changes the blocks' share of the budget.

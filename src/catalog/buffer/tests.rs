@@ -257,3 +257,21 @@ fn a_level_to_which_something_came_meanwhile_does_not_go_down_as_a_whole() {
         );
     }
 }
+
+#[test]
+fn a_table_that_is_copied_elsewhere_gives_its_old_place_back() {
+    let kept = record(1, &key(0), &key(5));
+    let before = version(vec![(1, record(1000, &key(10), &key(KEYS))), (2, kept.clone())]);
+    let (_, table) = before.table(kept.id).expect("it is there");
+    let empty = TreeEdit::default();
+    let descent = down(1, vec![Arc::clone(table)], true);
+    let buffer = CompactionBuffer::default().behind(&empty, (&before, &before), Some(&descent), 0);
+    let mut copy = kept.clone();
+    copy.extent.offset += 1 << 20;
+    let after = version(vec![(1, record(1000, &key(10), &key(KEYS))), (2, copy.clone())]);
+    let edit = TreeEdit { drop: vec![(2, kept.id)], add: vec![(2, copy.clone())], ..TreeEdit::default() };
+    let buffer = buffer.behind(&edit, (&before, &after), None, 0);
+    let extents: Vec<_> = buffer.list(1).tables().map(|(table, _)| table.extent).collect();
+    assert_eq!(extents, [copy.extent]);
+    assert!(buffer.list(1).lacks().is_empty() && buffer.list(1).bytes() == table.bytes());
+}

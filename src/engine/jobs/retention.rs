@@ -127,8 +127,14 @@ impl JobContext {
     /// Lets all buffers go if the options want none any more.
     pub(in crate::engine) fn drop_unwanted_buffers(&self) {
         if self.settings.load().policy.retainer.config().is_none() {
-            self.trees.load().values().for_each(|tree| _ = tree.drop_buffer());
+            self.trees.load().values().for_each(|tree| self.drop_buffer(tree));
+            self.cache.charge_lists(0);
         }
+    }
+
+    /// Lets the buffer of `tree` go.
+    pub(in crate::engine) fn drop_buffer(&self, tree: &Tree) {
+        self.forget_removed(&tree.drop_buffer(), &tree.view().version);
     }
 
     /// Removes from all buffers the tables of which the cache holds too little, once in each period.
@@ -139,9 +145,11 @@ impl JobContext {
         if self.retention.trimmed.swap(now, Relaxed) == now {
             return;
         }
+        let mut list_bytes = 0;
         for tree in self.trees.load().values() {
             let view = tree.view_arc();
             let Some(before) = &view.buffer else { continue };
+            list_bytes += before.lists().map(|(_, list)| list.memory_bytes() as u64).sum::<u64>();
             let mut buffer = CompactionBuffer::clone(before);
             for (level, list) in before.lists().filter(|(_, list)| !list.is_empty()) {
                 self.remove(&mut buffer, level, &config.cold(list, now, cached));
@@ -155,6 +163,7 @@ impl JobContext {
                 self.forget_removed(&change, &view.version);
             }
         }
+        self.cache.charge_lists(list_bytes);
     }
 
     /// The buffer of `tree`, for users.

@@ -205,12 +205,13 @@ impl Tree {
         change.fits(before.buffer.as_ref())
     }
 
-    /// Keeps nothing of what compactions have replaced. Returns whether anything was kept.
-    pub(crate) fn drop_buffer(&self) -> bool {
+    /// Keeps nothing of what compactions have replaced. Returns what has changed.
+    pub(crate) fn drop_buffer(&self) -> BufferChange {
         let before = self.view().buffer.clone();
-        let is_empty = before.as_ref().is_none_or(|buffer| buffer.is_empty());
+        let change = BufferChange { before, after: None };
         // If a job has ended meanwhile, what it has kept stays, for whoever asks again.
-        !is_empty && self.replace_buffer(&BufferChange { before, after: None })
+        let has_some = change.before.as_ref().is_some_and(|buffer| !buffer.is_empty());
+        if has_some && self.replace_buffer(&change) { change } else { BufferChange::default() }
     }
 
     /// The layout of this tree under `policy`.

@@ -88,7 +88,7 @@ impl Background {
             self.compact_down(&manual)?;
             if self.compact_deepest(&manual)? {
                 // Whoever compacts by hand wants the space.
-                tree.drop_buffer();
+                self.jobs.drop_buffer(tree);
                 return Ok(());
             }
             // Another level has become the deepest one. A tree has few of them, so this comes to an end.
