@@ -276,7 +276,8 @@ impl BufferList {
         for (old, at) in self.places_of(&BTreeSet::from([table.id])) {
             let is_elsewhere = old.extent != table.extent;
             let kept = &mut self.sorted[at].kept;
-            if is_elsewhere && let Ok(moved) = kept.with(std::slice::from_ref(&old), vec![Arc::clone(table)]) {
+            if is_elsewhere && let Ok(moved) = kept.with(std::slice::from_ref(&old), vec![Arc::clone(table)])
+            {
                 *kept = moved;
             }
         }

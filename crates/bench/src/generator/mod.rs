@@ -8,6 +8,7 @@
 
 mod exponential;
 mod fnv;
+mod hotspot;
 mod latest;
 mod rng;
 mod scrambled;
@@ -17,6 +18,7 @@ mod zipfian;
 
 pub use exponential::Exponential;
 pub use fnv::{fnv1a_64, ycsb_hash};
+pub use hotspot::Hotspot;
 pub use latest::SkewedLatest;
 pub use rng::{Rng, mix};
 pub use scrambled::ScrambledZipfian;

@@ -5,25 +5,47 @@ use std::sync::Arc;
 use super::ledger::Ledger;
 use super::workload::{Operation, RequestDistribution, ScanLength, ScanLengthDistribution, Workload};
 use crate::generator::{
-    Exponential, Rng, ScrambledZipfian, Sequential, SkewedLatest, THETA, Uniform, Zipfian,
+    Exponential, Hotspot, Rng, ScrambledZipfian, Sequential, SkewedLatest, THETA, Uniform, Zipfian,
 };
 
-/// Draws existing records; each load thread has a clone.
+/// Draws the records of all operations; each load thread has a clone.
+#[derive(Clone)]
+pub struct Choosers {
+    /// Of those that are read, by scans and before they are updated, too.
+    pub asked: RecordChooser,
+    /// Of those that are updated without a read.
+    pub updated: RecordChooser,
+}
+
+impl Choosers {
+    /// For a run of `workload` over the records that `ledger` holds, at least one.
+    pub fn new(workload: &Workload, operations: Option<u64>, ledger: &Ledger) -> Self {
+        let of = |requests| RecordChooser::new(requests, workload, operations, ledger);
+        Self { asked: of(workload.requests), updated: of(workload.updates) }
+    }
+}
+
+/// Draws existing records.
 #[derive(Clone)]
 pub enum RecordChooser {
     Uniform(Uniform),
     Zipfian(ScrambledZipfian),
     Latest(SkewedLatest),
     Exponential(Exponential),
+    Hotspot(Hotspot),
     Sequential(Arc<Sequential>),
 }
 
 impl RecordChooser {
-    /// For a run of `workload` over the records that `ledger` holds, at least one.
-    pub fn new(workload: &Workload, operations: Option<u64>, ledger: &Ledger) -> Self {
+    fn new(
+        requests: RequestDistribution,
+        workload: &Workload,
+        operations: Option<u64>,
+        ledger: &Ledger,
+    ) -> Self {
         let records = ledger.records();
         let count = records.end - records.start;
-        match workload.requests {
+        match requests {
             RequestDistribution::Uniform => {
                 Self::Uniform(Uniform::new(records.start, records.end.saturating_sub(1)))
             }
@@ -34,6 +56,9 @@ impl RecordChooser {
             }
             RequestDistribution::Latest => Self::Latest(SkewedLatest::new(count)),
             RequestDistribution::Exponential => Self::Exponential(Exponential::for_records(count)),
+            RequestDistribution::Hotspot { data, operations } => {
+                Self::Hotspot(Hotspot::new(records.start, count, data, operations))
+            }
             RequestDistribution::Sequential => Self::Sequential(Arc::new(Sequential::new(0))),
         }
     }
@@ -48,6 +73,7 @@ impl RecordChooser {
                 Self::Zipfian(zipfian) => Some(zipfian.next(rng)),
                 Self::Latest(latest) => (records.end - 1).checked_sub(latest.next_age(count, rng)),
                 Self::Exponential(distance) => (records.end - 1).checked_sub(distance.next(rng)),
+                Self::Hotspot(hotspot) => Some(hotspot.next(rng)),
                 Self::Sequential(counter) => Some(records.start + counter.next() % count),
             };
             if let Some(record) = record.filter(|record| records.contains(record)) {
@@ -90,13 +116,13 @@ mod tests {
     fn chooser(distribution: &str, ledger: &Ledger) -> RecordChooser {
         let text = format!("recordcount=100\ninsertproportion=0.05\nrequestdistribution={distribution}");
         let workload = Workload::from_properties(&Properties::parse("w", &text).unwrap()).unwrap();
-        RecordChooser::new(&workload, Some(1000), ledger)
+        Choosers::new(&workload, Some(1000), ledger).asked
     }
 
     #[test]
     fn only_existing_records_are_chosen() {
         let ledger = Ledger::adopt(50, &[1; 100], 0);
-        for distribution in ["uniform", "zipfian", "latest", "exponential", "sequential"] {
+        for distribution in ["uniform", "zipfian", "latest", "exponential", "hotspot", "sequential"] {
             let mut chooser = chooser(distribution, &ledger);
             let mut rng = Rng::new(51);
             for _ in 0..5000 {
@@ -104,6 +130,19 @@ mod tests {
                 assert!((50..150).contains(&record), "{distribution}: {record}");
             }
         }
+    }
+
+    #[test]
+    fn updates_have_a_distribution_of_their_own_if_they_are_given_one() {
+        let ledger = Ledger::adopt(0, &[1; 100], 0);
+        let text =
+            "recordcount=100\nrequestdistribution=hotspot\nhotspotopnfraction=1\nupdatedistribution=uniform";
+        let workload = Workload::from_properties(&Properties::parse("w", text).unwrap()).unwrap();
+        let mut choosers = Choosers::new(&workload, None, &ledger);
+        let mut rng = Rng::new(53);
+        let mut highest =
+            |chooser: &mut RecordChooser| (0..2000).map(|_| chooser.next(&ledger, &mut rng)).max();
+        assert_eq!((highest(&mut choosers.asked), highest(&mut choosers.updated)), (Some(19), Some(99)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::chooser::{LengthChooser, RecordChooser};
+use super::chooser::{Choosers, LengthChooser};
 use super::keys::{InsertOrder, KeyFormat};
 use super::ledger::Ledger;
 use super::values::ValueFormat;
@@ -64,8 +64,8 @@ pub fn run_phase(
     let planned =
         if plan.is_load() { Some(plan.load_end().saturating_sub(records.end)) } else { plan.operations };
     let time = config.time.filter(|_| !plan.is_load());
-    let chooser = RecordChooser::new(&plan.workload, planned, ledger);
-    let harness_us = harness_nanos(&plan.keys, &plan.values, &chooser, ledger) / 1000.0;
+    let choosers = Choosers::new(&plan.workload, planned, ledger);
+    let harness_us = harness_nanos(&plan.keys, &plan.values, &choosers.asked, ledger) / 1000.0;
     let scans = mix.share(Operation::Scan) > 0.0;
     let last_key = if scans { LastKey::of(ledger, &plan.keys) } else { LastKey::default() };
     let updates = mix.share(Operation::Update) + mix.share(Operation::ReadModifyWrite) > 0.0;
@@ -93,7 +93,7 @@ pub fn run_phase(
     let workers: Vec<_> = (0..config.threads as u64)
         .map(|thread| {
             let rng = Rng::stream(config.seed, index << 16 | thread);
-            Worker::new(&load, rng, chooser.clone(), last_key.clone(), recorder.probe())
+            Worker::new(&load, rng, choosers.clone(), last_key.clone(), recorder.probe())
         })
         .collect();
     let findings = recorder.sampling(|| run_workers(&load, workers, planned, config.target, &progress));

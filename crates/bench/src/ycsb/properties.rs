@@ -21,6 +21,10 @@ const USED: &[&str] = &[
     "insertproportion",
     "readmodifywriteproportion",
     "requestdistribution",
+    "hotspotdatafraction",
+    "hotspotopnfraction",
+    // Ours: for updates without a read; YCSB draws them as it draws reads.
+    "updatedistribution",
     "minscanlength",
     "maxscanlength",
     "scanlengthdistribution",

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::chooser::{LengthChooser, RecordChooser};
+use super::chooser::{Choosers, LengthChooser, RecordChooser};
 use super::keys::KeyFormat;
 use super::ledger::Ledger;
 use super::values::ValueFormat;
@@ -81,7 +81,7 @@ impl Findings {
 pub struct Worker<'a> {
     load: &'a Load<'a>,
     rng: Rng,
-    records: RecordChooser,
+    records: Choosers,
     last_key: LastKey,
     findings: Findings,
     probe: Probe,
@@ -92,13 +92,7 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(
-        load: &'a Load<'a>,
-        rng: Rng,
-        records: RecordChooser,
-        last_key: LastKey,
-        probe: Probe,
-    ) -> Self {
+    pub fn new(load: &'a Load<'a>, rng: Rng, records: Choosers, last_key: LastKey, probe: Probe) -> Self {
         Self {
             load,
             rng,
@@ -152,7 +146,8 @@ impl<'a> Worker<'a> {
             },
             Operation::Read => self.read()?.0,
             Operation::Update => {
-                let record = self.choose();
+                let record = self.records.updated.next(self.load.ledger, &mut self.rng);
+                self.load.keys.build(record, &mut self.key);
                 self.update(record)?
             }
             Operation::ReadModifyWrite => {
@@ -168,9 +163,9 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Chooses a record and builds its key.
+    /// Chooses a record to read and builds its key.
     fn choose(&mut self) -> u64 {
-        let record = self.records.next(self.load.ledger, &mut self.rng);
+        let record = self.records.asked.next(self.load.ledger, &mut self.rng);
         self.load.keys.build(record, &mut self.key);
         record
     }

@@ -110,7 +110,7 @@ impl Mix {
 }
 
 /// Which records operations ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RequestDistribution {
     /// All equally.
     Uniform,
@@ -120,6 +120,13 @@ pub enum RequestDistribution {
     Latest,
     /// The newest ones more, exponentially.
     Exponential,
+    /// The first ones most: so large a part of the records takes so large a part of the operations.
+    Hotspot {
+        /// Part of the records, 0 to 1.
+        data: f64,
+        /// Part of the operations, 0 to 1.
+        operations: f64,
+    },
     /// One after the other, round and round.
     Sequential,
 }
@@ -159,6 +166,8 @@ pub struct Workload {
     pub mix: Mix,
     /// Records by popularity.
     pub requests: RequestDistribution,
+    /// Records by how often they are updated without a read.
+    pub updates: RequestDistribution,
     /// Lengths of scans.
     pub scan_length: ScanLength,
     /// Order of the keys.
@@ -191,7 +200,12 @@ impl Workload {
                 properties.get("insertproportion", 0.0)?,
                 properties.get("readmodifywriteproportion", 0.0)?,
             ])?,
-            requests: requests(properties)?,
+            requests: requests(properties, "requestdistribution", "uniform")?,
+            updates: requests(
+                properties,
+                "updatedistribution",
+                properties.text("requestdistribution", "uniform"),
+            )?,
             scan_length: scan_length(properties)?,
             insert_order: one_of(
                 properties,
@@ -204,15 +218,28 @@ impl Workload {
     }
 }
 
-fn requests(properties: &Properties) -> Result<RequestDistribution> {
+fn requests(properties: &Properties, name: &str, default: &str) -> Result<RequestDistribution> {
+    let part = |name: &str, default: f64| -> Result<f64> {
+        match properties.get(name, default)? {
+            part if (0.0..=1.0).contains(&part) => Ok(part),
+            part => Err(format!("property {name}={part}: must be from 0 to 1").into()),
+        }
+    };
     let choices = [
         ("uniform", RequestDistribution::Uniform),
         ("zipfian", RequestDistribution::Zipfian),
         ("latest", RequestDistribution::Latest),
         ("exponential", RequestDistribution::Exponential),
+        (
+            "hotspot",
+            RequestDistribution::Hotspot {
+                data: part("hotspotdatafraction", 0.2)?,
+                operations: part("hotspotopnfraction", 0.8)?,
+            },
+        ),
         ("sequential", RequestDistribution::Sequential),
     ];
-    one_of(properties, "requestdistribution", "uniform", &choices)
+    one_of(properties, name, default, &choices)
 }
 
 fn scan_length(properties: &Properties) -> Result<ScanLength> {
@@ -281,7 +308,9 @@ mod tests {
     fn impossible_properties_are_refused() {
         for text in [
             "readproportion=0\nupdateproportion=0",
-            "requestdistribution=hotspot",
+            "requestdistribution=unknown",
+            "requestdistribution=hotspot\nhotspotdatafraction=1.5",
+            "updatedistribution=unknown",
             "fieldlengthdistribution=uniform",
             "minscanlength=5\nmaxscanlength=4",
             "recordcount=1\ninsertstart=2",
