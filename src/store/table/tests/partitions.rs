@@ -3,7 +3,7 @@
 use super::*;
 use crate::catalog::testing::Dice;
 use crate::format::filter::PrefixProbe;
-use crate::types::Prefix;
+use crate::types::{KeyRanges, Prefix};
 
 /// Some keys with so many versions that they fill several blocks.
 fn many_versions(keys: u32) -> Entries {
@@ -301,3 +301,24 @@ fn what_comes_before_the_first_partition_is_the_data() {
     assert!((whole..whole + PAGE_BYTES).contains(&parted), "{parted} for {whole}");
 }
 
+/// Of a table of which one block is in the cache, the keys of this block are, and no others, wherever it lies in its partition.
+#[test]
+fn the_keys_that_are_in_the_cache_are_those_of_the_blocks() {
+    let entries = many_versions(1000);
+    for from in [300, 301, 400, 500, 600] {
+        let fixture = Fixture::with_cache(16 << 20);
+        let table =
+            written(&fixture, &entries, TableSettings { block_bytes: 256, ..partitioned(Codec::Raw) });
+        let open = fixture.cache.table(&table).unwrap();
+        let mut keys = entries.iter().map(|(key, ..)| key).skip(from);
+        let at = open.partition_of(keys.next().unwrap());
+        let begins = keys.find(|key| from % 2 == 1 || open.partition_of(key) > at).unwrap();
+        let part = fixture.cache.open_for(&open, begins).unwrap();
+        part.find(begins, Stamp::MAX, |handle| fixture.cache.block(&part, handle, ReadCause::Get)).unwrap();
+        let mut ranges = KeyRanges::default();
+        fixture.cache.cached_ranges(&table, &mut ranges).unwrap();
+        assert!(ranges.contains(begins), "{}", begins.escape_ascii());
+        let cached = entries.iter().filter(|(key, ..)| ranges.contains(key)).count();
+        assert!(cached < 100, "{cached} entries from {from}");
+    }
+}
