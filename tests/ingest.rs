@@ -610,6 +610,37 @@ fn what_a_snapshot_sees_stays_under_the_same_keys_until_it_goes() {
     });
 }
 
+/// Two ingests of neighbouring keys lie in one run and have the keys of the older one together. Who began between them sees the
+/// one and, of the other's keys, what lies below.
+#[test]
+fn a_snapshot_between_two_ingests_sees_what_both_together_hide() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let ingest = |keys, round| {
+            let mut ingest = db.ingest().unwrap();
+            push(&mut ingest, keys, 1, round).unwrap();
+            ingest.finish().unwrap();
+        };
+        // So much that the tree is deep enough for one run below the other.
+        ingest(1000..2500, 0);
+        ingest(0..40, 0);
+        ingest(0..20, 1);
+        let snapshot = db.snapshot();
+        ingest(20..40, 2);
+        db.wait_idle().unwrap();
+        let of =
+            |rounds: [usize; 2]| (0..40).map(move |n| (key(n), value(n, rounds[n / 20]))).collect::<Vec<_>>();
+        assert!(entries(snapshot.range(..key(40)).unwrap()) == of([1, 0]));
+        assert!(entries(db.range(..key(40)).unwrap()) == of([1, 2]));
+        assert_eq!(db.stats().compaction.hidden_tables, 0);
+        drop(snapshot);
+        env.sleep(std::time::Duration::from_secs(1));
+        assert_eq!(db.stats().compaction.hidden_tables, 1);
+        assert!(entries(db.range(..key(40)).unwrap()) == of([1, 2]));
+        db.close().unwrap();
+    });
+}
+
 /// What is under an older run comes back for nobody when that goes: deletes of the newer one hide it as well, in keyspaces
 /// whose values expire, too.
 #[test]
@@ -639,7 +670,8 @@ fn nothing_comes_back_when_hidden_tables_go() {
                         // One of a few sets of keys; some are deleted.
                         let (step, deleted) = (1 + rng.below(3), 2 + rng.below(8));
                         let mut ingest = space.ingest().unwrap();
-                        for n in (0..800).step_by(step) {
+                        let span = [0..800, 0..800, 0..400, 400..800][rng.below(4)].clone();
+                        for n in span.step_by(step) {
                             if n % deleted == 0 {
                                 ingest.delete(key(n)).unwrap();
                                 model.remove(&key(n));

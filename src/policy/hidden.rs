@@ -73,9 +73,11 @@ impl<'a> Group<'a> {
     fn is_hidden(&self, newer: &Self, pins: &[Seq]) -> bool {
         let same = self.entries == newer.entries
             && (self.keys == newer.keys || planted!("keys-told-by-their-number"));
-        let seq = |tables: &[&TableMeta]| tables.iter().map(|table| table.min_seq).min().unwrap_or(Seq::MAX);
+        // Which of its keys came when, nobody knows: so from the first entry of the older ones to the last one of the newer.
+        let first = self.tables.iter().map(|table| table.min_seq).min().unwrap_or(Seq::MAX);
+        let last = newer.tables.iter().map(|table| table.max_seq).max().unwrap_or(Seq::MAX);
         let pins = if planted!("hidden-table-gone-under-a-snapshot") { &[] } else { pins };
-        self.keys.is_some() && same && Holders::between(pins, seq(&self.tables), seq(&newer.tables)).is_none()
+        self.keys.is_some() && same && Holders::between(pins, first, last).is_none()
     }
 }
 

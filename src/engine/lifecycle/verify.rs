@@ -20,7 +20,7 @@ use crate::store::files::pack::read_directory;
 use crate::store::files::punch::stored;
 use crate::store::manifest::Manifest;
 use crate::store::table::{Fetch, TableCursor, TableReader};
-use crate::types::{Extent, Kind, PackId, RangeTombstone, Seq, TableId, Timestamps};
+use crate::types::{Extent, KeySum, Kind, PackId, RangeTombstone, Seq, Stamp, TableId, Timestamps};
 
 /// What a file system may take for its own records of a file, and to fill its last block, in bytes.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
@@ -91,10 +91,9 @@ impl Verification<'_> {
         report.blocks += blocks as u64;
         report.bytes += meta.extent.length;
         let mut cursor = TableCursor::new(self.jobs.cache.clone(), table.clone(), Fetch::Readahead);
-        let mut last: Option<(Vec<u8>, crate::types::Stamp)> = None;
-        let (mut entries, mut tombstones) = (0, 0);
-        let (mut min_seq, mut max_seq) = (Seq::MAX, Seq::ZERO);
-        let mut timestamps: Option<Timestamps> = None;
+        let mut last: Option<(Vec<u8>, Stamp)> = None;
+        let recorded = meta.record();
+        let mut sums = Sums::new(&recorded);
         cursor.seek_first()?;
         while cursor.valid() {
             let (key, stamp) = (cursor.key(), cursor.stamp());
@@ -112,12 +111,8 @@ impl Verification<'_> {
             if prefix.is_some_and(|prefix| !open.may_contain_prefix(&prefix)) {
                 return damaged("the filter denies the prefix of a key that is there");
             }
-            entries += 1;
-            tombstones += u64::from(stamp.kind() == Kind::Delete);
-            (min_seq, max_seq) = (min_seq.min(stamp.seq()), max_seq.max(stamp.seq()));
-            if tree.record.ttl.is_some() && stamp.kind() == Kind::Put {
-                timestamps = Some(Timestamps::with(timestamps, timestamped::second(cursor.value())));
-            }
+            let value = tree.record.ttl.map(|_| cursor.value());
+            sums.add(key, stamp, value);
             last = Some((key.to_vec(), stamp));
             cursor.next()?;
         }
@@ -125,23 +120,12 @@ impl Verification<'_> {
             if !meta.range.covers(range) {
                 return damaged("a range tombstone reaches beyond the table's range");
             }
-            (min_seq, max_seq) = (min_seq.min(*seq), max_seq.max(*seq));
+            sums.note(*seq);
         }
         let range_tombstones = table.range_tombstones().len() as u64;
-        report.entries += entries;
+        report.entries += sums.entries;
         report.range_tombstones += range_tombstones;
-        let recorded = meta.record();
-        // Tables had none once.
-        let timestamps = recorded.timestamps.and(timestamps);
-        let counted = TableRecord {
-            entries,
-            tombstones,
-            range_tombstones,
-            min_seq,
-            max_seq,
-            timestamps,
-            ..recorded.clone()
-        };
+        let counted = TableRecord { range_tombstones, ..sums.of(&recorded) };
         if counted != recorded || !properties.tell(&recorded) {
             return damaged("entries do not add up to what is recorded of the table");
         }
@@ -171,6 +155,49 @@ impl Verification<'_> {
         read_directory(&file, id, length)?;
         report.packs += 1;
         Ok(())
+    }
+}
+
+/// What the entries of a table add up to.
+struct Sums {
+    entries: u64,
+    tombstones: u64,
+    min_seq: Seq,
+    max_seq: Seq,
+    timestamps: Option<Timestamps>,
+    keys: Option<KeySum>,
+}
+
+impl Sums {
+    /// Those of no entries, of what is recorded of the table.
+    fn new(recorded: &TableRecord) -> Self {
+        let keys = recorded.keys.map(|keys| KeySum::new(keys.seed));
+        Self { entries: 0, tombstones: 0, min_seq: Seq::MAX, max_seq: Seq::ZERO, timestamps: None, keys }
+    }
+
+    /// Adds an entry; `value` is that of one that may expire.
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: Option<&[u8]>) {
+        self.entries += 1;
+        self.tombstones += u64::from(stamp.kind() == Kind::Delete);
+        self.note(stamp.seq());
+        if let Some(value) = value.filter(|_| stamp.kind() == Kind::Put) {
+            self.timestamps = Some(Timestamps::with(self.timestamps, timestamped::second(value)));
+        }
+        if let Some(keys) = &mut self.keys {
+            keys.add(key);
+        }
+    }
+
+    fn note(&mut self, seq: Seq) {
+        (self.min_seq, self.max_seq) = (self.min_seq.min(seq), self.max_seq.max(seq));
+    }
+
+    /// What `recorded` is if it tells the same.
+    fn of(&self, recorded: &TableRecord) -> TableRecord {
+        let &Self { entries, tombstones, min_seq, max_seq, timestamps, keys } = self;
+        // Tables had none once.
+        let timestamps = recorded.timestamps.and(timestamps);
+        TableRecord { entries, tombstones, min_seq, max_seq, timestamps, keys, ..recorded.clone() }
     }
 }
 
@@ -212,4 +239,44 @@ fn bytes_of(spans: &[Range<u64>]) -> u64 {
 
 fn note(report: &mut VerifyReport, checked: Result<()>) {
     report.problems.extend(checked.err());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::DEFAULT_KEYSPACE;
+    use crate::catalog::Lease;
+    use crate::engine::write::ingest::Ingestion;
+    use crate::engine::{Opening, open};
+    use crate::env::simulated::{SimConfig, SimEnv};
+    use crate::error::ErrorKind;
+    use crate::options::Options;
+
+    /// By its sum, older tables go unread.
+    #[test]
+    fn a_table_that_has_other_keys_than_are_recorded_is_a_problem() {
+        SimEnv::run(SimConfig::default(), |env| {
+            let (dir, read_only, must_exist) = ("/db".into(), false, false);
+            let (options, (listener, filters)) = (Options::default(), Default::default());
+            let engine =
+                open(&Opening { dir, env, options, read_only, must_exist, listener, filters }).unwrap();
+            let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
+            let mut ingest = Ingestion::new(&engine.write, &tree).unwrap();
+            ["a", "b", "c"].iter().for_each(|key| ingest.push(key.as_bytes(), b"value").unwrap());
+            ingest.finish().unwrap();
+            assert!(engine.verify().unwrap().problems.is_empty());
+            let version = tree.view().version.clone();
+            let (_, table) = version.tables().next().unwrap();
+            let keys = table.keys.map(|keys| KeySum { sum: keys.sum + 1, ..keys });
+            let other = TableRecord { keys, ..table.record() };
+            let verification = Verification { jobs: &engine.background.jobs };
+            let verify = |record: &TableRecord| {
+                let meta = Arc::new(TableMeta::new(record, Lease::none()));
+                verification.verify_table(&tree, &meta, &mut VerifyReport::default())
+            };
+            verify(&table.record()).unwrap();
+            assert_eq!(verify(&other).unwrap_err().kind(), ErrorKind::Corruption);
+            engine.close().unwrap();
+        });
+    }
 }

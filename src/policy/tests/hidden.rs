@@ -86,6 +86,21 @@ fn a_reader_that_sees_the_older_one_alone_keeps_it() {
     assert_eq!(next(&three, &Claims::default(), &[12]), "Drop L0 5 (hidden)");
 }
 
+/// Ingests of neighbouring ranges make one run. Who reads between their numbers sees the keys of the later one in what lies
+/// below both.
+#[test]
+fn a_reader_between_two_ingests_keeps_what_they_hide_together() {
+    let tables = [
+        (1, keyed(1, 10, "abcde")),
+        (0, keyed(5, 20, "abc")),
+        (0, TableRecord { epoch: Epoch(20), ..keyed(6, 40, "de") }),
+    ];
+    let with = |pins: &[u64]| next(&tables, &Claims::default(), pins);
+    assert_eq!(with(&[]), "Drop L1 1 (hidden)");
+    assert_eq!(with(&[30]), "nothing");
+    assert_eq!((with(&[9]), with(&[40])), (with(&[]), with(&[])));
+}
+
 #[test]
 fn a_running_job_keeps_what_it_works_on() {
     let tables =
@@ -96,4 +111,74 @@ fn a_running_job_keeps_what_it_works_on() {
     busy = Claims::default();
     busy.claim(&claim_of(0, KeyRange::new(*b"a", *b"g")));
     assert_eq!(next(&tables, &busy, &[]), "Drop L1 1 2 (hidden)");
+}
+
+/// A tree of a few runs, each of which has one of a few sets of keys, cut anywhere: its tables, each with its keys and the
+/// numbers of their entries.
+fn random_tree(dice: &mut Dice) -> Vec<(u8, TableRecord, BTreeMap<u8, u64>)> {
+    let mut tree = Vec::new();
+    let mut number = 0;
+    for (level, epoch) in [(3, 0), (2, 0), (1, 0), (0, 1), (0, 2), (0, 3)] {
+        let step = 1 + dice.below(2) as usize;
+        let mut keys: Vec<u8> = (b'a'..=b'h').step_by(step).collect();
+        if dice.below(3) == 0 {
+            keys.remove(dice.below(keys.len() as u64) as usize);
+        }
+        while !keys.is_empty() {
+            let behind = keys.split_off((1 + dice.below(5) as usize).min(keys.len()));
+            // An ingest has one number; what is merged has many.
+            let step = dice.below(3);
+            number += 1;
+            let entries: BTreeMap<u8, u64> =
+                keys.iter().map(|&key| (key, number + step * dice.below(4))).collect();
+            number += 4 * step;
+            let text = String::from_utf8(keys).unwrap();
+            let seqs = || entries.values().copied().map(Seq);
+            let record = TableRecord {
+                epoch: Epoch(epoch),
+                min_seq: seqs().min().unwrap(),
+                max_seq: seqs().max().unwrap(),
+                ..keyed(tree.len() as u64 + 1, number, &text)
+            };
+            tree.push((level, record, entries));
+            keys = behind;
+        }
+    }
+    tree
+}
+
+#[test]
+fn no_reader_sees_hidden_tables_go() {
+    let mut dropped = 0;
+    for seed in 0..1500 {
+        let mut dice = Dice(seed);
+        let mut tree = random_tree(&mut dice);
+        let newest = tree.iter().map(|(_, table, _)| table.max_seq.0).max().unwrap();
+        let mut pins: Vec<u64> = (0..dice.below(3)).map(|_| 1 + dice.below(newest)).collect();
+        pins.sort_unstable();
+        let answers = |tree: &[(u8, TableRecord, BTreeMap<u8, u64>)]| -> Vec<BTreeMap<u8, u64>> {
+            let at = |pin: &u64| {
+                let entries =
+                    tree.iter().flat_map(|(_, _, entries)| entries).filter(|(_, number)| *number <= pin);
+                entries.fold(BTreeMap::new(), |mut seen: BTreeMap<u8, u64>, (&key, &number)| {
+                    seen.entry(key).and_modify(|newest| *newest = number.max(*newest)).or_insert(number);
+                    seen
+                })
+            };
+            pins.iter().chain([&newest]).map(at).collect()
+        };
+        let before = answers(&tree);
+        loop {
+            let tables: Vec<_> = tree.iter().map(|(level, table, _)| (*level, table.clone())).collect();
+            let text = next(&tables, &Claims::default(), &pins);
+            let Some(ids) = text.strip_prefix("Drop ").and_then(|rest| rest.strip_suffix(" (hidden)")) else {
+                break;
+            };
+            let ids: Vec<u64> = ids.split(' ').skip(1).map(|id| id.parse().unwrap()).collect();
+            tree.retain(|(_, table, _)| !ids.contains(&table.id.0));
+            dropped += ids.len();
+            assert!(answers(&tree) == before, "{text} of seed {seed} with readers at {pins:?}");
+        }
+    }
+    assert!(dropped > 1500, "{dropped} tables");
 }

@@ -8,7 +8,7 @@ use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::store::table::{TableReader, WrittenBlock};
-use crate::types::{KeyRange, KeyRanges, TableId, UpperBound};
+use crate::types::{Key, KeyRange, KeyRanges, TableId, UpperBound};
 
 impl TableCache {
     /// Whether outputs of compactions are kept in the place of their inputs.
@@ -19,18 +19,20 @@ impl TableCache {
     /// The keys of the cached blocks of a table.
     pub(crate) fn cached_ranges(&self, meta: &TableMeta, ranges: &mut KeyRanges) -> Result<()> {
         let table = self.table_arc(meta)?;
+        let mut start = meta.range.start.clone();
         if table.partitions() == 0 {
-            self.cached_ranges_of(&table, meta, ranges);
+            self.cached_ranges_of(&table, &mut start, ranges);
         }
         for at in 0..table.partitions() {
             let partition = self.partition_arc(&table, at)?;
-            self.cached_ranges_of(&partition, meta, ranges);
+            self.cached_ranges_of(&partition, &mut start, ranges);
         }
         Ok(())
     }
 
-    fn cached_ranges_of(&self, table: &TableReader, meta: &TableMeta, ranges: &mut KeyRanges) {
-        let mut start = meta.range.start.clone();
+    /// The same for the blocks of `table`, the first of which begins at `start` or behind it. Leaves `start` where what follows
+    /// begins.
+    fn cached_ranges_of(&self, table: &TableReader, start: &mut Key, ranges: &mut KeyRanges) {
         for (at, (last, _)) in table.index_keys().enumerate() {
             let end = UpperBound::after(&last);
             let is_cached = table
@@ -41,7 +43,7 @@ impl TableCache {
                 ranges.add(&range);
             }
             if let UpperBound::Excluded(end) = end {
-                start = end;
+                *start = end;
             }
         }
     }

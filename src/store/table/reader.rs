@@ -183,8 +183,8 @@ impl TableReader {
 
     /// Bytes of the data blocks, padding included: what comes before the first filter or index.
     pub(crate) fn data_bytes(&self) -> u64 {
-        let last = self.partitions.last().map(|partition| partition.handle.start());
-        last.or_else(|| Some(self.handles.last()?.end())).unwrap_or(0)
+        let first = self.partitions.first().map(|partition| partition.handle.start());
+        first.or_else(|| Some(self.handles.last()?.end())).unwrap_or(0)
     }
 
     /// Counts `bytes` of the table as kept, for as long as the result lives; nothing before the table is in the tree.

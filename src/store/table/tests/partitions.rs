@@ -1,8 +1,9 @@
 //! Tables with index and filter in partitions.
 
 use super::*;
+use crate::catalog::testing::Dice;
 use crate::format::filter::PrefixProbe;
-use crate::types::Prefix;
+use crate::types::{KeyRanges, Prefix};
 
 /// Some keys with so many versions that they fill several blocks.
 fn many_versions(keys: u32) -> Entries {
@@ -132,5 +133,192 @@ fn a_damaged_partition_names_its_place_and_hides_no_other() {
         assert!((start..start + 4096).contains(&found), "{found} for {start}");
         // What is damaged is the filter: the entries are all there.
         assert!(open.open_partition_data(&file, at).unwrap().blocks() > 0);
+    }
+}
+
+/// Keys of few letters, some the beginning of others, with one version or several, and values small and large; in order.
+fn random_entries(dice: &mut Dice, is_ingested: bool) -> Entries {
+    let mut keys: Vec<Vec<u8>> = (0..200 + dice.below(400))
+        .map(|_| (0..dice.below(6)).map(|_| [0, b'a', b'b', 0xff][dice.below(4) as usize]).collect())
+        .collect();
+    keys.sort();
+    keys.dedup();
+    let mut entries = Entries::new();
+    for key in keys {
+        let versions = if is_ingested {
+            1
+        } else if dice.below(20) == 0 {
+            80
+        } else {
+            1 + dice.below(3)
+        };
+        for version in (0..versions).rev() {
+            let kind = if dice.below(5) == 0 { Kind::Delete } else { Kind::Put };
+            let length = [dice.below(30), dice.below(300), dice.below(6000)]
+                [[0, 0, 0, 0, 1, 2][dice.below(6) as usize]];
+            let value = if kind == Kind::Put { vec![version as u8; length as usize] } else { Vec::new() };
+            let seq = if is_ingested { 0 } else { 10 * version + 1 + dice.below(9) };
+            entries.push((key.clone(), Stamp::new(Seq(seq), kind), value));
+        }
+    }
+    entries
+}
+
+/// Whatever the sizes of blocks and partitions, and whatever the cache keeps, a cursor and a lookup find what they find in the
+/// same table without partitions.
+#[test]
+fn a_table_with_partitions_answers_as_the_same_table_without() {
+    for seed in 0..24 {
+        let mut dice = Dice(seed);
+        let is_ingested = dice.below(4) == 0;
+        let written = random_entries(&mut dice, is_ingested);
+        let block_bytes = [64, 200, 700, 4096][dice.below(4) as usize];
+        let codec = [Codec::Raw, Codec::Lz4][dice.below(2) as usize];
+        let fixture = Fixture::with_cache([0, 64 << 10, 16 << 20][dice.below(3) as usize]);
+        let table =
+            written_with_number(&fixture, &written, TableSettings { block_bytes, ..partitioned(codec) });
+        let open = fixture.cache.table_arc(&table).unwrap();
+        assert!(open.partitions() > 0 && open.blocks() == 0);
+        let all: BTreeMap<(Vec<u8>, std::cmp::Reverse<Stamp>), Vec<u8>> = written
+            .iter()
+            .map(|(key, stamp, value)| ((key.clone(), std::cmp::Reverse(open.stamp(*stamp))), value.clone()))
+            .collect();
+        let unpack = |(key, value): (&(Vec<u8>, std::cmp::Reverse<Stamp>), &Vec<u8>)| {
+            (key.0.clone(), key.1.0, value.clone())
+        };
+        for unit in [Some(Unit::Span), Some(Unit::Block), None] {
+            let fetch = unit.map_or(Fetch::Readahead, |unit| Fetch::cached(&fixture.cache, &table, unit));
+            let mut cursor = fixture.cursor(&table, fetch);
+            for step in 0..400 {
+                let here = current(&cursor).map(|(key, stamp, _)| (key, std::cmp::Reverse(stamp)));
+                let (mut key, stamp, _) = written[dice.below(written.len() as u64) as usize].clone();
+                match dice.below(4) {
+                    0 => key.push(0),
+                    1 => _ = key.pop(),
+                    _ => {}
+                }
+                let stamp = [Stamp::MAX, stamp, Stamp::upto(Seq(dice.below(40)))][dice.below(3) as usize];
+                let target = (key.clone(), std::cmp::Reverse(stamp));
+                let (what, expected) = match (dice.below(12), here) {
+                    (0, _) => (cursor.seek(&key, stamp), all.range(target..).next()),
+                    (1, _) => (cursor.seek_before(&key, stamp), all.range(..target).next_back()),
+                    (2, _) => (cursor.seek_first(), all.iter().next()),
+                    (3, _) => (cursor.seek_last(), all.iter().next_back()),
+                    (turn, Some(here)) if (turn + seed + step / 40) % 2 == 0 => {
+                        let behind = (std::ops::Bound::Excluded(here), std::ops::Bound::Unbounded);
+                        (cursor.next(), all.range(behind).next())
+                    }
+                    (_, Some(here)) => (cursor.prev(), all.range(..here).next_back()),
+                    (_, None) => continue,
+                };
+                what.unwrap();
+                assert_eq!(current(&cursor), expected.map(unpack), "step {step} of seed {seed}");
+            }
+        }
+        for (key, stamp, value) in &written {
+            let part = fixture.cache.open_for(&open, key).unwrap();
+            assert!(part.may_contain(filter::hash(key)), "{} of seed {seed}", key.escape_ascii());
+            let fetch = |handle| fixture.cache.block(&part, handle, ReadCause::Get);
+            let (block, entry) = part.find(key, *stamp, fetch).unwrap().unwrap();
+            assert_eq!((block.stamp(entry), block.value(entry)), (*stamp, &value[..]), "seed {seed}");
+        }
+        fixture.cache.forget(&table);
+    }
+}
+
+/// The table of `entries`. Those with number 0 have number 15.
+fn written_with_number(fixture: &Fixture, entries: &Entries, settings: TableSettings) -> Arc<TableMeta> {
+    let table = written(fixture, entries, settings);
+    if table.max_seq > Seq::ZERO {
+        return table;
+    }
+    let numbered = TableRecord { min_seq: Seq(15), max_seq: Seq(15), ..table.record() };
+    Arc::new(TableMeta::new(&numbered, Lease::none()))
+}
+
+/// A damaged byte behind the data is told by whoever needs it, with its file and about its place. Nobody hears of an entry that is
+/// not there, or misses one.
+#[test]
+fn damage_behind_the_data_is_told_and_changes_no_answer() {
+    let fixture = Fixture::with_cache(0);
+    let entries = many_versions(300);
+    let table = written(&fixture, &entries, TableSettings { block_bytes: 256, ..partitioned(Codec::Raw) });
+    let whole = fixture.cache.table_arc(&table).unwrap();
+    let (start, end) = (table.extent.offset + whole.data_bytes(), table.extent.end());
+    let tells = |error: &crate::error::Error, at: u64| {
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error} for {at}");
+        assert!(error.file().is_some_and(|file| file.ends_with("000001.pack")), "{error} for {at}");
+        assert!((table.extent.offset..=end).contains(&error.offset().unwrap()), "{error} for {at}");
+    };
+    let mut told = 0;
+    for at in (start..end).step_by(37) {
+        fixture.damage(at);
+        match fixture.cache.table_arc(&table) {
+            Err(error) => {
+                tells(&error, at);
+                told += 1;
+            }
+            Ok(open) => {
+                let mut is_told = false;
+                for (key, stamp, value) in entries.iter().step_by(11) {
+                    let found = fixture.cache.open_for(&open, key).and_then(|part| {
+                        assert!(part.may_contain(filter::hash(key)), "{at}");
+                        part.find(key, *stamp, |handle| fixture.cache.block(&part, handle, ReadCause::Get))
+                    });
+                    match found {
+                        Ok(found) => {
+                            let (block, entry) = found.unwrap();
+                            assert_eq!(
+                                (block.stamp(entry), block.value(entry)),
+                                (*stamp, &value[..]),
+                                "{at}"
+                            );
+                        }
+                        Err(error) => {
+                            tells(&error, at);
+                            is_told = true;
+                        }
+                    }
+                }
+                told += u64::from(is_told);
+            }
+        }
+        fixture.damage(at);
+    }
+    assert!(told > (end - start) / 37 * 3 / 4, "{told} of {}", (end - start) / 37);
+}
+
+#[test]
+fn what_comes_before_the_first_partition_is_the_data() {
+    let entries = many_versions(1000);
+    let of = |settings: TableSettings| {
+        let fixture = Fixture::new();
+        let table = written(&fixture, &entries, TableSettings { block_bytes: 256, ..settings });
+        fixture.cache.table(&table).unwrap().data_bytes()
+    };
+    let (whole, parted) = (of(settings(Codec::Raw)), of(partitioned(Codec::Raw)));
+    // The first filter may begin at the next page.
+    assert!((whole..whole + PAGE_BYTES).contains(&parted), "{parted} for {whole}");
+}
+
+/// Of a table of which one block is in the cache, the keys of this block are, and no others, wherever it lies in its partition.
+#[test]
+fn the_keys_that_are_in_the_cache_are_those_of_the_blocks() {
+    let entries = many_versions(1000);
+    for from in [300, 301, 400, 500, 600] {
+        let fixture = Fixture::with_cache(16 << 20);
+        let table =
+            written(&fixture, &entries, TableSettings { block_bytes: 256, ..partitioned(Codec::Raw) });
+        let open = fixture.cache.table(&table).unwrap();
+        let mut keys = entries.iter().map(|(key, ..)| key).skip(from);
+        let at = open.partition_of(keys.next().unwrap());
+        let begins = keys.find(|key| from % 2 == 1 || open.partition_of(key) > at).unwrap();
+        let part = fixture.cache.open_for(&open, begins).unwrap();
+        part.find(begins, Stamp::MAX, |handle| fixture.cache.block(&part, handle, ReadCause::Get)).unwrap();
+        let mut ranges = KeyRanges::default();
+        fixture.cache.cached_ranges(&table, &mut ranges).unwrap();
+        assert!(ranges.contains(begins), "{}", begins.escape_ascii());
+        let cached = entries.iter().filter(|(key, ..)| ranges.contains(key)).count();
+        assert!(cached < 100, "{cached} entries from {from}");
     }
 }
