@@ -10,7 +10,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use super::{ENTRY_OVERHEAD_BYTES, Kept};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::types::TableId;
 
 /// A table, and an offset within it.
@@ -51,8 +51,12 @@ impl Entries {
 
     /// Room for `bytes`.
     pub(super) fn recent(bytes: u64) -> Self {
-        let part =
-            || Mutex::new(Part { entries: LruCache::unbounded_with_hasher(FixedState::default()), bytes: 0 });
+        let part = || {
+            OrderedMutex::leaf(Part {
+                entries: LruCache::unbounded_with_hasher(FixedState::default()),
+                bytes: 0,
+            })
+        };
         Self::Recent(Recent { parts: (0..PARTS).map(|_| part()).collect(), capacity: bytes.into() })
     }
 
@@ -119,7 +123,7 @@ impl Entries {
 
 /// Entries of which the least recently used goes first.
 pub(super) struct Recent {
-    parts: Box<[Mutex<Part>]>,
+    parts: Box<[OrderedMutex<Part>]>,
     capacity: AtomicU64,
 }
 
@@ -144,7 +148,7 @@ impl Part {
 }
 
 impl Recent {
-    fn part(&self, key: &Key) -> &Mutex<Part> {
+    fn part(&self, key: &Key) -> &OrderedMutex<Part> {
         // Not the bits by which a part's own table goes.
         &self.parts[(FixedState::default().hash_one(key) >> 32) as usize % PARTS]
     }
