@@ -9,12 +9,12 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Caching {
-    /// Blocks; single records and spans of blocks where records are large; and where it has room for all data, whole tables,
-    /// also those that compactions write in their place.
+    /// Blocks; single records and spans of blocks where records are large; and where it has room for all data, whole tables.
+    /// What a compaction writes in the place of a cached block or table is cached, too, so that compactions do not show in the hit
+    /// ratio (after Ahmad and Kemme, "Compaction management in distributed key-value datastores", section 5, and Yang et al.,
+    /// "Leaper: A Learned Prefetcher for Cache Invalidation in LSM-tree based Storage Engines", which names the problem).
     #[default]
     Adaptive,
-    /// As [`Caching::Adaptive`], and blocks that a compaction writes in the place of cached ones.
-    Following,
     /// As [`Caching::Adaptive`], but nothing that compactions write, until it is read.
     OnRead,
     /// Index and filter of tables alone: blocks are left to the operating system's cache.

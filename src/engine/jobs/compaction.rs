@@ -187,7 +187,9 @@ impl JobContext {
 
     /// The keys of the inputs' blocks that are in the cache, if it warms up what takes their place.
     fn cached_keys(&self, inputs: &Inputs) -> Result<Option<Arc<KeyRanges>>> {
-        if !self.cache.warms_up() {
+        // Where the cache has the inputs as wholes, it takes the outputs as wholes.
+        let is_whole = || self.cache.are_pinned(inputs.lists.values().flatten().map(|table| &**table));
+        if !self.cache.warms_up() || is_whole() {
             return Ok(None);
         }
         let mut keys = KeyRanges::default();

@@ -179,8 +179,7 @@ fn common(opening: &Opening, found: Recovered) -> Common {
 /// What the cache keeps by that option.
 fn kinds(caching: Caching) -> Kinds {
     match caching {
-        Caching::Adaptive => Kinds { of: Cached::Everything, settles: true, warms_up: false },
-        Caching::Following => Kinds { of: Cached::Everything, settles: true, warms_up: true },
+        Caching::Adaptive => Kinds { of: Cached::Everything, settles: true, warms_up: true },
         Caching::OnRead => Kinds { of: Cached::Everything, settles: false, warms_up: false },
         Caching::Tables => Kinds { of: Cached::OpenTables, settles: false, warms_up: false },
         Caching::Blocks => Kinds { of: Cached::Blocks, settles: false, warms_up: false },

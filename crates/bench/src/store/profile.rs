@@ -13,7 +13,7 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed`, `guarded` or `geared`, each with its defaults; `retainer`, which is `drop` or `buffer`; `caching`, which is `adaptive`, `blocks` or `warm-up`; `picker`, which is `cursor`,
+/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed`, `guarded` or `geared`, each with its defaults; `retainer`, which is `drop` or `buffer`; `caching`, which is `adaptive`, `on-read`, `tables`, `blocks` or `warm-up`; `picker`, which is `cursor`,
 /// `least-overlap` or `ratio-window`, each with the group that there is, `levels`, `components`, `guards` or `drain`; `cutter`, which is `size`, `prefix` or `guards`, each
 /// with the tables that there are), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
@@ -162,9 +162,11 @@ fn buffer(tree: &mut TreeOptions) -> Result<&mut Buffer> {
 fn caching(value: &str) -> Result<Caching> {
     match value {
         "adaptive" => Ok(Caching::Adaptive),
+        "on-read" => Ok(Caching::OnRead),
+        "tables" => Ok(Caching::Tables),
         "blocks" => Ok(Caching::Blocks),
         "warm-up" => Ok(Caching::WarmUp),
-        _ => Err("caching is adaptive, blocks or warm-up".into()),
+        _ => Err("caching is adaptive, on-read, tables, blocks or warm-up".into()),
     }
 }
 
