@@ -57,7 +57,11 @@ impl Entries {
                 bytes: 0,
             })
         };
-        Self::Recent(Recent { parts: (0..PARTS).map(|_| part()).collect(), capacity: bytes.into() })
+        Self::Recent(Recent {
+            parts: (0..PARTS).map(|_| part()).collect(),
+            capacity: bytes.into(),
+            bytes: AtomicU64::new(0),
+        })
     }
 
     /// Uses an entry.
@@ -94,7 +98,7 @@ impl Entries {
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Adaptive(entries) => entries.weight(),
-            Self::Recent(entries) => entries.parts.iter().map(|part| part.lock().bytes).sum(),
+            Self::Recent(entries) => entries.bytes.load(Relaxed),
         }
     }
 
@@ -125,6 +129,8 @@ impl Entries {
 pub(super) struct Recent {
     parts: Box<[OrderedMutex<Part>]>,
     capacity: AtomicU64,
+    /// Of all parts together. Whoever asks holds other locks.
+    bytes: AtomicU64,
 }
 
 struct Part {
@@ -134,7 +140,7 @@ struct Part {
 }
 
 impl Part {
-    /// Removes what is beyond `capacity`, to be dropped without the lock: that may need another one.
+    /// Takes out what is beyond `capacity`.
     fn evict(&mut self, capacity: u64) -> Vec<Kept> {
         let mut evicted = Vec::new();
         while self.bytes > capacity
@@ -157,34 +163,40 @@ impl Recent {
         self.capacity.load(Relaxed) / PARTS as u64
     }
 
-    fn insert(&self, key: Key, kept: Kept) {
-        let bytes = ByBytes.weight(&key, &kept);
+    /// Changes `part`, and drops what comes out of it without its lock: that may need another one.
+    fn change<T>(&self, part: &OrderedMutex<Part>, change: impl FnOnce(&mut Part) -> T) {
         let gone = {
-            let mut part = self.part(&key).lock();
-            let before = part.entries.put(key, (kept, bytes));
-            part.bytes += bytes;
-            part.bytes -= before.as_ref().map_or(0, |(_, bytes)| *bytes);
-            (before, part.evict(self.part_capacity()))
-        };
-        drop(gone);
-    }
-
-    fn remove(&self, key: &Key) {
-        let gone = {
-            let mut part = self.part(key).lock();
-            let gone = part.entries.pop(key);
-            part.bytes -= gone.as_ref().map_or(0, |(_, bytes)| *bytes);
+            let mut part = part.lock();
+            let before = part.bytes;
+            let gone = change(&mut part);
+            self.bytes.fetch_add(part.bytes, Relaxed);
+            self.bytes.fetch_sub(before, Relaxed);
             gone
         };
         drop(gone);
     }
 
+    fn insert(&self, key: Key, kept: Kept) {
+        let bytes = ByBytes.weight(&key, &kept);
+        self.change(self.part(&key), |part| {
+            let before = part.entries.put(key, (kept, bytes));
+            part.bytes += bytes;
+            part.bytes -= before.as_ref().map_or(0, |(_, bytes)| *bytes);
+            (before, part.evict(self.part_capacity()))
+        });
+    }
+
+    fn remove(&self, key: &Key) {
+        self.change(self.part(key), |part| {
+            let gone = part.entries.pop(key);
+            part.bytes -= gone.as_ref().map_or(0, |(_, bytes)| *bytes);
+            gone
+        });
+    }
+
     fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Relaxed);
-        for part in &self.parts {
-            let gone = part.lock().evict(self.part_capacity());
-            drop(gone);
-        }
+        self.parts.iter().for_each(|part| self.change(part, |part| part.evict(self.part_capacity())));
     }
 }
 
