@@ -10,8 +10,8 @@
 #[non_exhaustive]
 pub enum Caching {
     /// Blocks; single records and spans of blocks where records are large; and where it has room for all data, whole tables.
-    /// What a compaction writes in the place of a cached block or table is cached, too, so that compactions do not show in the hit
-    /// ratio (after Ahmad and Kemme, "Compaction management in distributed key-value datastores", section 5, and Yang et al.,
+    /// Where reads find most of what they want, what a compaction writes in the place of a cached block or table is cached, too, so
+    /// that compactions do not show in the hit ratio (after Ahmad and Kemme, "Compaction management in distributed key-value datastores", section 5, and Yang et al.,
     /// "Leaper: A Learned Prefetcher for Cache Invalidation in LSM-tree based Storage Engines", which names the problem).
     #[default]
     Adaptive,

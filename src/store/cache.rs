@@ -42,6 +42,7 @@ use crate::store::cache::frames::{Charge, Frames, Keeper};
 pub(crate) use crate::store::cache::pinned::{PinState, PinnedTable};
 pub(crate) use crate::store::cache::readahead::{SPAN_BYTES, Span, Unit};
 use crate::store::cache::row_cache::Row;
+use crate::store::cache::warm_up::Found;
 use crate::store::files::meter::ReadCause;
 use crate::store::files::pack::{PackStore, PackWriter};
 use crate::types::buffer::Tag;
@@ -163,6 +164,7 @@ pub(crate) struct TableCache {
     attached_bytes: Arc<AtomicU64>,
     /// What the lists of compaction buffers take of the same share.
     list_bytes: AtomicU64,
+    found: Found,
     counts: Stripes<Counts>,
     admission: Admission,
     kinds: Kinds,
@@ -230,6 +232,7 @@ impl TableCache {
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             list_bytes: AtomicU64::new(0),
+            found: Found::default(),
             counts: Default::default(),
             admission: Admission::default(),
             kinds: Kinds::default(),

@@ -196,7 +196,7 @@ impl JobContext {
         for table in inputs.lists.values().flatten() {
             self.cache.cached_ranges(table, &mut keys)?;
         }
-        Ok(Some(Arc::new(keys)))
+        Ok((!keys.is_empty()).then(|| Arc::new(keys)))
     }
 
     /// Installs `plan` with what it has written. Bytes of that, and of what moves.

@@ -3,17 +3,49 @@
 //! Ahmad and Kemme, "Compaction management in distributed key-value datastores" (VLDB 2015), section 5. It is one of the stores
 //! that LSbM-tree is compared with: a compaction of cold keys between two cached ones brings these in, too.
 
-use super::{Entry, TableCache};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::{CacheCounts, Cached, Entry, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::store::table::{TableReader, WrittenBlock};
 use crate::types::{Key, KeyRange, KeyRanges, TableId, UpperBound};
 
+/// So many reads tell what the cache finds.
+const TELLING_READS: u64 = 1000;
+
+/// What reads had found when it was looked at last.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    /// Whether it was most of them.
+    most: AtomicBool,
+}
+
 impl TableCache {
-    /// Whether outputs of compactions are kept in the place of their inputs.
+    /// Whether outputs of compactions are kept in the place of their inputs. Where most reads miss, what is cached is no more likely
+    /// to be read than anything else, and copies of it are for nothing: the default asks what reads have found lately.
     pub(crate) fn warms_up(&self) -> bool {
-        self.kinds.warms_up
+        match self.kinds.of {
+            Cached::Everything => self.kinds.warms_up && self.finds_most(),
+            Cached::Blocks | Cached::OpenTables => self.kinds.warms_up,
+        }
+    }
+
+    /// Whether at least half of the last reads have found what they wanted in the cache.
+    fn finds_most(&self) -> bool {
+        let CacheCounts { hits, misses, .. } = self.counts();
+        let Found { hits: hits_before, misses: misses_before, most } = &self.found;
+        let new_hits = hits.saturating_sub(hits_before.load(Relaxed));
+        let new_misses = misses.saturating_sub(misses_before.load(Relaxed));
+        if new_hits + new_misses >= TELLING_READS {
+            hits_before.store(hits, Relaxed);
+            misses_before.store(misses, Relaxed);
+            most.store(new_hits >= new_misses, Relaxed);
+        }
+        most.load(Relaxed)
     }
 
     /// The keys of the cached blocks of a table.
