@@ -61,9 +61,9 @@ pub use iter::{Cursor, Iter};
 pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    BufferStats, ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape,
-    LoadStats, PassedBytes, PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape,
-    SpaceStats, StallStats, Stats, UserReads, VerifyReport,
+    BufferStats, ByCause, CacheStats, CompactionStats, CostStats, DeviceStats, FlushStats, KeyspaceStats,
+    LevelShape, LoadStats, PassedBytes, PrefixFilterStats, PunchStats, ReadByCause, RepairReport,
+    RewriteStats, Shape, SpaceStats, StallStats, Stats, UserReads, VerifyReport,
 };
 pub use types::Prefix;
 
@@ -82,10 +82,10 @@ pub use types::Prefix;
 /// ```
 pub mod tree {
     pub use crate::options::{
-        Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes,
-        Gear, Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer,
+        Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Files,
+        Flushes, Gear, Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer,
         PackLayout, Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady,
-        TableSize, Tiered,
+        TableSize, Tiered, Unit,
     };
 }
 

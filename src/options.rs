@@ -2,6 +2,7 @@
 
 mod caching;
 mod cutter;
+mod files;
 mod layout;
 mod pacer;
 mod picker;
@@ -17,10 +18,11 @@ use crate::types::Prefix;
 
 pub use caching::Caching;
 pub use cutter::{Cutter, Flushes, TableSize};
+pub use files::{Descriptors, Files, PackLayout};
 pub use layout::{Adaptive, Geared, Guarded, Layout, Leveled, Prefixed, Tiered};
 pub use pacer::{Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
 pub use picker::{Components, Drain, Group, Levels, Picker, RatioWindow};
-pub use placer::{Descriptors, OneDevice, PackLayout, Placer};
+pub use placer::{Placer, Unit};
 pub use retainer::{Buffer, Retainer};
 pub use tree::TreeOptions;
 

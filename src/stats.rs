@@ -1,11 +1,13 @@
 //! Statistics and reports of a store, as plain values.
 
 mod buffer;
+mod device;
 mod load;
 
 use crate::error::Error;
 
 pub use buffer::BufferStats;
+pub use device::DeviceStats;
 pub use load::LoadStats;
 
 /// Counters since the store was opened, and sizes as of now. See [`crate::Db::stats`].
@@ -52,6 +54,8 @@ pub struct Stats {
     pub rewrite: RewriteStats,
     /// Space on the device.
     pub space: SpaceStats,
+    /// The directories of the store, the one with log and manifest first.
+    pub devices: Vec<DeviceStats>,
     /// Holes punched into packs.
     pub punch: PunchStats,
     /// What the machine takes for what, as far as it has been measured.

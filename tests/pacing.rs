@@ -73,7 +73,7 @@ fn options(pacer: Pacer) -> Options {
         tree.group().bytes = 32 << 10;
         *tree.level1_bytes() = 128 << 10;
         *tree.l0_trigger() = 2;
-        tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+        tree.files.packs = PackLayout::Many { bytes_max: 1 << 20 };
         tree.pacer = pacer;
     });
     Options {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::tree::{
-    Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
-    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker,
-    Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered,
+    Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Files, Flushes, Gear,
+    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer, PackLayout, Picker,
+    Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, Unit,
 };
 use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions};
 use terrace_torture::TreeParts as _;
@@ -44,8 +44,13 @@ fn each_setting_of_a_tree_out_of_its_range_is_named() {
     let wrong: &[(&str, Change)] = &[
         ("tree.cutter.table_bytes", |o| o.tree.tables().table_bytes = 1023),
         ("tree.cutter.table_bytes", |o| o.tree.tables().table_bytes = (1 << 30) + 1),
-        ("tree.placer.packs", |o| o.tree.device().packs = PackLayout::Many { bytes_max: (1 << 20) - 1 }),
-        ("tree.placer.packs", |o| o.tree.device().packs = PackLayout::Many { bytes_max: (4 << 30) + 1 }),
+        ("tree.files.packs", |o| o.tree.files.packs = PackLayout::Many { bytes_max: (1 << 20) - 1 }),
+        ("tree.files.packs", |o| o.tree.files.packs = PackLayout::Many { bytes_max: (4 << 30) + 1 }),
+        ("tree.placer n", |o| o.tree.placer = Placer::Mod { n: 1, unit: Unit::Table }),
+        ("tree.placer slow_percent", |o| {
+            o.tree.placer = Placer::Weighted { slow_percent: 101, unit: Unit::Job }
+        }),
+        ("tree.placer upto", |o| o.tree.placer = Placer::Level { upto: 8 }),
         ("tree.picker.bytes", |o| o.tree.group().bytes = (4 << 30) + 1),
         ("tree.picker.parts", |o| o.tree.group().parts = 0),
         ("tree.picker.parts", |o| o.tree.group().parts = 1001),
@@ -244,10 +249,8 @@ fn smallest_tree() -> TreeOptions {
             debt_slow_bytes: 0,
             debt_stop_bytes: 1 << 20,
         }),
-        placer: Placer::OneDevice(OneDevice {
-            packs: PackLayout::Many { bytes_max: 1 << 20 },
-            descriptors: Descriptors::PerTable,
-        }),
+        files: Files { packs: PackLayout::Many { bytes_max: 1 << 20 }, descriptors: Descriptors::PerTable },
+        placer: Placer::Weighted { slow_percent: 0, unit: Unit::Job },
         caching: Caching::WarmUp,
         block_bytes: 256,
         partitioned_bytes_min: 0,
@@ -270,10 +273,8 @@ fn largest_tree() -> TreeOptions {
             debt_slow_bytes: u64::MAX - 1,
             debt_stop_bytes: u64::MAX,
         }),
-        placer: Placer::OneDevice(OneDevice {
-            packs: PackLayout::Many { bytes_max: 4 << 30 },
-            descriptors: Descriptors::PerPack,
-        }),
+        files: Files { packs: PackLayout::Many { bytes_max: 4 << 30 }, descriptors: Descriptors::PerPack },
+        placer: Placer::Level { upto: 7 },
         caching: Caching::Blocks,
         block_bytes: 1 << 20,
         partitioned_bytes_min: u64::MAX,

@@ -378,7 +378,7 @@ fn a_sync_of_holes_that_fails_is_not_repeated() {
 
 /// A store of two thousand entries in one large pack.
 fn in_one_pack(env: &Arc<SimEnv>) -> (Db, Model) {
-    let tree = options().tree.with(|tree| tree.device().packs = PackLayout::Many { bytes_max: 32 << 20 });
+    let tree = options().tree.with(|tree| tree.files.packs = PackLayout::Many { bytes_max: 32 << 20 });
     // All of them in one flush.
     let (memtable_bytes, memory_bytes) = (16 << 20, Some(128 << 20));
     let db = open(env, &Options { tree, memtable_bytes, memory_bytes, ..options() }).unwrap();

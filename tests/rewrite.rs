@@ -465,7 +465,7 @@ fn on_a_full_disk_packs_are_rewritten_before_writes_are_refused() {
 #[test]
 fn packs_of_which_very_little_is_left_become_one() {
     SimEnv::run(SimConfig::default(), |env| {
-        let tree = options().tree.with(|tree| tree.device().packs = PackLayout::Many { bytes_max: 2 << 20 });
+        let tree = options().tree.with(|tree| tree.files.packs = PackLayout::Many { bytes_max: 2 << 20 });
         let db = open(&env, &Options { tree, ..options() }).unwrap();
         let mut model = Model::new();
         let group = |n: usize| n * 1000..n * 1000 + KEYS;

@@ -50,7 +50,7 @@ fn a_refused_change_changes_nothing() {
         (|options| options.background_threads = Some(0), "background_threads"),
         (|options| options.tree.governor().l0_stop = options.tree.governor().l0_slow, "l0_stop"),
         (|options| options.keyspace.compression = Compression::Lz4, "keyspace"),
-        (|options| options.tree.device().descriptors = Descriptors::PerTable, "descriptors"),
+        (|options| options.tree.files.descriptors = Descriptors::PerTable, "descriptors"),
     ];
     for (change, name) in changes {
         let refused = db.set_options(|options| {
@@ -466,7 +466,7 @@ fn answers_stay_whatever_changes() {
                     _ => Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }),
                 };
                 make_prefixed(options, &mut roll);
-                options.tree.device().packs =
+                options.tree.files.packs =
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })
             .unwrap();
@@ -498,7 +498,7 @@ fn answers_stay_whatever_changes() {
 fn a_pack_is_opened_once_or_for_each_of_its_tables() {
     for (descriptors, per_table) in [(Descriptors::PerPack, false), (Descriptors::PerTable, true)] {
         let env = machine();
-        let tree = tiny().tree.with(|tree| tree.device().descriptors = descriptors);
+        let tree = tiny().tree.with(|tree| tree.files.descriptors = descriptors);
         let options = Options { tree, ..tiny() };
         let db = open(&env, options.clone());
         let fill = |db: &Db, version: u8| {

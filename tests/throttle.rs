@@ -28,7 +28,7 @@ fn options(yield_disk: bool) -> Options {
         tree.tables().table_bytes = 256 << 10;
         tree.group().bytes = 1 << 20;
         *tree.level1_bytes() = 8 << 20;
-        tree.device().packs = PackLayout::Many { bytes_max: 8 << 20 };
+        tree.files.packs = PackLayout::Many { bytes_max: 8 << 20 };
         tree.governor().l0_slow = 5;
         tree.governor().l0_stop = 6;
         let limits = *tree.governor();

@@ -368,7 +368,7 @@ fn packs_are_preallocated_from_dead_ones() {
 #[test]
 fn a_compaction_into_files_of_one_table() {
     let mut options = quiet();
-    options.tree.device().packs = PackLayout::OneTable;
+    options.tree.files.packs = PackLayout::OneTable;
     options.tree.tables().flushes = Flushes::Whole;
     options.tree.tables().table_bytes = 4 << 10;
     let jobs = trace("compaction-one-table", options, |stage| {

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use terrace::format::current;
+use terrace::format::devices::DeviceList;
 use terrace::format::identity::{Identity, StoreId};
 use terrace::format::manifest::ManifestStart;
 use terrace::format::names::FileName;
@@ -14,6 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(identity) = Identity::decode(bytes) {
         assert_eq!(identity.encode(), bytes);
+    }
+    if let Ok(devices) = DeviceList::decode(bytes) {
+        assert_eq!(devices.encode(), bytes);
     }
     if let Ok(start) = ManifestStart::decode(bytes) {
         assert_eq!(start.encode(), bytes);

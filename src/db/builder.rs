@@ -35,6 +35,7 @@ impl Builder {
         Self {
             opening: Opening {
                 dir: PathBuf::from(dir),
+                devices: Vec::new(),
                 env: PosixEnv::shared(),
                 options: Options::default(),
                 read_only: false,
@@ -110,6 +111,31 @@ impl Builder {
     /// ```
     pub fn compaction_filter(mut self, name: &str, filter: Arc<dyn CompactionFilter>) -> Self {
         self.opening.filters.0.insert(name.into(), filter);
+        self
+    }
+
+    /// Another directory for tables, on another device: a second disk, fast or slow. It is made if it does not exist, and is the
+    /// store's from then on: it need not be given again, unless it has moved. The store chooses for each table the device that will
+    /// have written it first; the log stays at home, so that should be the device that syncs faster.
+    ///
+    /// The store needs all of its devices. Whoever loses one loses the tables there.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (fast, slow) = (dir.path().join("fast"), dir.path().join("slow"));
+    /// let db = terrace::Db::builder(&fast).device(&slow).open()?;
+    /// db.put("key", "value")?;
+    /// drop(db);
+    /// let db = terrace::Db::open(&fast)?;
+    /// assert_eq!(db.stats().devices.len(), 2);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The opening fails with `InvalidInput` if the directory is one of another store, has other files of a store, or was removed
+    /// from this one; with `NotFound` if a device of the store is missing; with `Busy` if it is open elsewhere.
+    pub fn device(mut self, dir: impl AsRef<Path>) -> Self {
+        self.opening.devices.push(dir.as_ref().into());
         self
     }
 

@@ -472,6 +472,50 @@ impl Db {
         self.engine().checkpoint(dir.as_ref())
     }
 
+    /// Makes `dir` a device of the store while it is in use, as [`Builder::device`] does when it is opened.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path().join("store"))?;
+    /// let second = dir.path().join("second");
+    /// db.add_device(&second)?;
+    /// db.remove_device(&second)?;
+    /// assert_eq!(db.stats().devices.len(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::device`]; `InvalidInput` if it is a device of the store already.
+    pub fn add_device(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.engine().add_device(dir.as_ref())
+    }
+
+    /// Moves all tables away from the device in `dir`, and places no more there until the store is opened anew. Everything else
+    /// goes on meanwhile. What iterators and snapshots hold stays until they let go.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (home, second) = (dir.path().join("home"), dir.path().join("second"));
+    /// let db = terrace::Db::builder(&home).device(&second).open()?;
+    /// db.drain_device(&second)?;
+    /// assert_eq!(db.stats().devices[1].table_bytes, 0);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` if there is no such device, or it is the directory of the store itself; whatever a compaction may meet.
+    pub fn drain_device(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.engine().drain_device(dir.as_ref())
+    }
+
+    /// Drains the device in `dir`, and lets it go: its directory is no store's any more. See [`Db::add_device`].
+    ///
+    /// # Errors
+    /// As [`Db::drain_device`]; `Busy` while iterators or snapshots hold tables there.
+    pub fn remove_device(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.engine().remove_device(dir.as_ref())
+    }
+
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
     /// calls through other handles. The directory can be opened again once all of these are dropped too: clones,
     /// keyspaces, transactions, ingests, iterators, snapshots.

@@ -20,7 +20,7 @@
 //! | pack | [`block`], [`timestamped`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
 //! | write-ahead log | [`log`], [`segment`], [`batch`], [`timestamped`] |
 //! | manifest | [`log`], [`edit`], [`prefix`] |
-//! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
+//! | `IDENTITY`, `CURRENT`, `DEVICES` | [`identity`], [`current`], [`devices`] |
 //! | all | [`coding`], [`checksum`], [`names`] |
 
 pub mod batch;
@@ -28,6 +28,7 @@ pub mod block;
 pub mod checksum;
 pub mod coding;
 pub mod current;
+pub mod devices;
 pub mod edit;
 pub mod filter;
 pub mod holds;

@@ -34,6 +34,10 @@ pub enum FileName {
     Identity,
     /// The next [`Identity`](Self::Identity), not in force yet.
     IdentityTemp,
+    /// Names the directories besides this one.
+    Devices,
+    /// The next [`Devices`](Self::Devices), not in force yet.
+    DevicesTemp,
     /// Carries the lock on the directory.
     Lock,
     /// Occupies space that is freed when the disk is full.
@@ -49,6 +53,8 @@ impl FileName {
             "CURRENT.new" => Some(Self::CurrentTemp),
             "IDENTITY" => Some(Self::Identity),
             "IDENTITY.new" => Some(Self::IdentityTemp),
+            "DEVICES" => Some(Self::Devices),
+            "DEVICES.new" => Some(Self::DevicesTemp),
             "LOCK" => Some(Self::Lock),
             "RESERVE" => Some(Self::Reserve),
             _ => Self::parse_numbered(name),
@@ -99,6 +105,8 @@ impl fmt::Display for FileName {
             Self::CurrentTemp => f.write_str("CURRENT.new"),
             Self::Identity => f.write_str("IDENTITY"),
             Self::IdentityTemp => f.write_str("IDENTITY.new"),
+            Self::Devices => f.write_str("DEVICES"),
+            Self::DevicesTemp => f.write_str("DEVICES.new"),
             Self::Lock => f.write_str("LOCK"),
             Self::Reserve => f.write_str("RESERVE"),
         }
@@ -122,6 +130,8 @@ mod tests {
             (FileName::CurrentTemp, "CURRENT.new"),
             (FileName::Identity, "IDENTITY"),
             (FileName::IdentityTemp, "IDENTITY.new"),
+            (FileName::Devices, "DEVICES"),
+            (FileName::DevicesTemp, "DEVICES.new"),
             (FileName::Lock, "LOCK"),
             (FileName::Reserve, "RESERVE"),
         ];

@@ -1,96 +1,86 @@
-//! Options of the placer: which device gets a pack, and how tables share files there.
+//! Options of the placer: which of the devices of a store gets a table.
 
 use super::range;
 use crate::error::Result;
 
-/// Which device gets which tables, and how they share files there.
+/// Which device gets a new table, where a store has several
+/// ([`Builder::device`](crate::Builder::device)). With one device all are the same.
+///
+/// The fast device is the one that was measured to write fastest, the slow one the slowest. A device without room is passed
+/// over.
 ///
 /// ```
-/// use terrace::tree::{OneDevice, Placer};
-/// assert_eq!(Placer::default(), Placer::OneDevice(OneDevice::default()));
+/// use terrace::tree::{Placer, Unit};
+/// assert_eq!(Placer::default(), Placer::Dynamic { unit: Unit::Table });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Placer {
-    /// All of them are in the directory of the store.
-    OneDevice(OneDevice),
-}
-
-/// How tables share files and descriptors.
-///
-/// ```
-/// use terrace::tree::{Descriptors, OneDevice, PackLayout};
-/// let leveldb = OneDevice { packs: PackLayout::OneTable, descriptors: Descriptors::PerTable };
-/// assert_ne!(leveldb, OneDevice::default());
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct OneDevice {
-    /// How tables share files.
-    pub packs: PackLayout,
-    /// What descriptors are kept for; fixed while the store is open.
-    pub descriptors: Descriptors,
-}
-
-/// How tables share files.
-///
-/// ```
-/// use terrace::tree::PackLayout;
-/// assert_eq!(PackLayout::default(), PackLayout::Many { bytes_max: 32 << 20 });
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum PackLayout {
-    /// A file for each table, synced by itself, as LevelDB does.
-    OneTable,
-    /// A file for all the tables of one flush or compaction, synced once (BoLT, section 3: compaction files). Its name
-    /// is made durable before the job begins.
-    Many {
-        /// Size of a file beyond which a compaction or an ingest begins a new one, in bytes; 1 MiB to 4 GiB. A flush
-        /// has one file, as large as its memtable. Default: 32 MiB.
-        bytes_max: u64,
+    /// All of them go to the directory of the store.
+    Home,
+    /// Every `n`-th goes to the slow device, the others to the fast one ("Improving Performance in LSM-Tree based Key-Value Stores
+    /// using NVMe", section 3: Split-ModN).
+    Mod {
+        /// 2 to 1,000.
+        n: u32,
+        /// What is counted.
+        unit: Unit,
+    },
+    /// The slow device gets so many of the bytes, the fast one the others: [`Placer::Mod`] by bytes.
+    Weighted {
+        /// Percent of the bytes for the slow device, 0 to 100.
+        slow_percent: u8,
+        /// What is dealt out.
+        unit: Unit,
+    },
+    /// The upper levels go to the fast device, the others to the slow one (Chen et al., "SpanDB: A Fast, Cost-Effective LSM-tree
+    /// Based KV Store on Hybrid Storage", FAST 2021, section 4.3).
+    Level {
+        /// The last level for the fast device, 0 to 6.
+        upto: u8,
+    },
+    /// The device that is expected to have written it first: by what is still to be written there, by how fast it has been
+    /// lately, and by whether readers wait for it.
+    Dynamic {
+        /// What is placed.
+        unit: Unit,
     },
 }
 
-/// What has a descriptor of its own among the open files that are kept at hand; their number is bounded.
+/// What is placed as a whole.
 ///
 /// ```
-/// use terrace::tree::Descriptors;
-/// assert_eq!(Descriptors::default(), Descriptors::PerPack);
+/// use terrace::tree::Unit;
+/// assert_eq!(Unit::default(), Unit::Table);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Descriptors {
-    /// A pack: its tables are read through one descriptor (BoLT, section 3: descriptor cache).
+pub enum Unit {
+    /// All tables of a flush or compaction.
+    Job,
+    /// Each table by itself: one job keeps all devices busy.
     #[default]
-    PerPack,
-    /// A table, as in LevelDB's table cache, though tables share a pack: each opens it again.
-    PerTable,
+    Table,
 }
 
 impl Default for Placer {
     fn default() -> Self {
-        Self::OneDevice(OneDevice::default())
-    }
-}
-
-impl Default for PackLayout {
-    fn default() -> Self {
-        Self::Many { bytes_max: 32 << 20 }
+        Self::Dynamic { unit: Unit::Table }
     }
 }
 
 impl Placer {
     pub(super) fn validate(&self) -> Result<()> {
-        match self {
-            Self::OneDevice(OneDevice {
-                packs,
-                descriptors: Descriptors::PerPack | Descriptors::PerTable,
-            }) => match packs {
-                PackLayout::OneTable => Ok(()),
-                PackLayout::Many { bytes_max } => {
-                    range("tree.placer.packs bytes_max", *bytes_max, 1 << 20, 4 << 30)
-                }
-            },
+        match *self {
+            Self::Home | Self::Dynamic { unit: Unit::Job | Unit::Table } => Ok(()),
+            Self::Mod { n, unit: Unit::Job | Unit::Table } => range("tree.placer n", u64::from(n), 2, 1000),
+            Self::Weighted { slow_percent, unit: Unit::Job | Unit::Table } => {
+                range("tree.placer slow_percent", u64::from(slow_percent), 0, 100)
+            }
+            Self::Level { upto } => range("tree.placer upto", u64::from(upto), 0, LEVEL_MAX),
         }
     }
 }
+
+/// The deepest level.
+const LEVEL_MAX: u64 = crate::types::LEVELS as u64 - 1;

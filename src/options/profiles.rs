@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
-    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Options, Pacer, PackLayout,
+    Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Files, Flushes, Gear,
+    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Options, Pacer, PackLayout,
     Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, TreeOptions,
 };
 
@@ -101,7 +101,7 @@ fn geared(retainer: Retainer, caching: Caching) -> Options {
         retainer,
         pacer: Pacer::Gear(Gear { limits: LEVELDB_PACE, ..Gear::default() }),
         caching,
-        placer: Placer::OneDevice(OneDevice { packs, descriptors: Descriptors::PerPack }),
+        files: Files { packs, descriptors: Descriptors::PerPack },
         ..base.tree
     };
     Options { tree, memtable_bytes: 100 << 20, ..base }
@@ -164,10 +164,8 @@ fn leveldb(table_bytes: u64) -> Options {
         cutter: Cutter::Size(TableSize { table_bytes, flushes: Flushes::Whole }),
         retainer: Retainer::Drop,
         pacer: Pacer::Governor(LEVELDB_PACE),
-        placer: Placer::OneDevice(OneDevice {
-            packs: PackLayout::OneTable,
-            descriptors: Descriptors::PerTable,
-        }),
+        files: Files { packs: PackLayout::OneTable, descriptors: Descriptors::PerTable },
+        placer: Placer::Home,
         block_bytes: 4096,
         ..TreeOptions::default()
     };
@@ -246,7 +244,7 @@ fn bolt(base: Options, picker: Picker, descriptors: Descriptors) -> Options {
     let tree = TreeOptions {
         picker,
         cutter: Cutter::Size(TableSize { table_bytes: 1 << 20, flushes: Flushes::Cut }),
-        placer: Placer::OneDevice(OneDevice { packs, descriptors }),
+        files: Files { packs, descriptors },
         ..base.tree
     };
     Options { tree, ..base }
@@ -277,11 +275,9 @@ mod tests {
             assert_eq!(logical.picker, by(Group { bytes: 0, ..group }));
             assert_eq!(grouped, TreeOptions { picker: by(group), ..logical });
             assert_eq!(settled, TreeOptions { picker: by(Group { settle: true, ..group }), ..grouped });
-            let placer = |descriptors| {
-                Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max: 128 << 20 }, descriptors })
-            };
-            assert_eq!(settled.placer, placer(Descriptors::PerTable));
-            assert_eq!(tree(""), TreeOptions { placer: placer(Descriptors::PerPack), ..settled });
+            let files = |descriptors| Files { packs: PackLayout::Many { bytes_max: 128 << 20 }, descriptors };
+            assert_eq!(settled.files, files(Descriptors::PerTable));
+            assert_eq!(tree(""), TreeOptions { files: files(Descriptors::PerPack), ..settled });
         }
     }
 }

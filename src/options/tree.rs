@@ -2,6 +2,7 @@
 
 use super::caching::Caching;
 use super::cutter::Cutter;
+use super::files::Files;
 use super::layout::{Adaptive, Geared, Guarded, Layout, Leveled, Prefixed, Tiered};
 use super::pacer::Pacer;
 use super::picker::Picker;
@@ -35,7 +36,9 @@ pub struct TreeOptions {
     pub retainer: Retainer,
     /// When compactions run, and how long writers wait for them.
     pub pacer: Pacer,
-    /// Which device gets which tables, and how they share files there.
+    /// How tables share files and descriptors.
+    pub files: Files,
+    /// Which device gets which tables.
     pub placer: Placer,
     /// What the block cache keeps. It is fixed while the store is open.
     pub caching: Caching,
@@ -56,6 +59,7 @@ impl Default for TreeOptions {
             cutter: Cutter::default(),
             retainer: Retainer::default(),
             pacer: Pacer::default(),
+            files: Files::default(),
             placer: Placer::default(),
             caching: Caching::default(),
             block_bytes: 4096,
@@ -72,6 +76,7 @@ impl TreeOptions {
         self.cutter.validate()?;
         self.retainer.validate()?;
         self.pacer.validate()?;
+        self.files.validate()?;
         self.placer.validate()?;
         range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
         self.go_together()
@@ -87,15 +92,16 @@ impl TreeOptions {
             cutter,
             retainer,
             pacer,
-            placer,
             // Each goes with every shape of a tree.
+            files: _,
+            placer: _,
             caching: _,
             block_bytes: _,
             partitioned_bytes_min: _,
         } = self;
         // These go with every other one: each takes a run below level 0 for what it is.
-        match (cutter, placer) {
-            (Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_), Placer::OneDevice(_)) => {}
+        match cutter {
+            Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_) => {}
         }
         match (retainer, layout) {
             (Retainer::Drop, _)
@@ -221,9 +227,10 @@ fn refused(message: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::super::cutter::{Flushes, TableSize};
+    use super::super::files::{Descriptors, PackLayout};
     use super::super::pacer::Governor;
     use super::super::picker::{Components, Group, Levels, RatioWindow};
-    use super::super::placer::{Descriptors, OneDevice, PackLayout};
+    use super::super::placer::Unit;
     use super::*;
 
     fn layouts(l0_due: usize) -> [Layout; 2] {
@@ -253,11 +260,22 @@ mod tests {
         }
     }
 
-    fn placers() -> Vec<Placer> {
+    fn files() -> Vec<Files> {
         let packs = [PackLayout::OneTable, PackLayout::default()];
         let descriptors = [Descriptors::PerPack, Descriptors::PerTable];
         let pairs = packs.iter().flat_map(|packs| descriptors.iter().map(move |kept| (*packs, *kept)));
-        pairs.map(|(packs, descriptors)| Placer::OneDevice(OneDevice { packs, descriptors })).collect()
+        pairs.map(|(packs, descriptors)| Files { packs, descriptors }).collect()
+    }
+
+    fn placers() -> [Placer; 5] {
+        let unit = Unit::Job;
+        [
+            Placer::Home,
+            Placer::Mod { n: 4, unit },
+            Placer::Weighted { slow_percent: 18, unit },
+            Placer::Level { upto: 1 },
+            Placer::default(),
+        ]
     }
 
     #[test]
@@ -284,8 +302,12 @@ mod tests {
         let prefixed = prefixed(4);
         for (layout, picker) in leveled.chain([(prefixed.layout, prefixed.picker)]) {
             for cutter in cutters() {
-                for placer in placers() {
-                    let tree = TreeOptions { layout, picker, cutter, placer, ..TreeOptions::default() };
+                let placers = placers()
+                    .into_iter()
+                    .flat_map(|placer| files().into_iter().map(move |files| (placer, files)));
+                for (placer, files) in placers {
+                    let tree =
+                        TreeOptions { layout, picker, cutter, files, placer, ..TreeOptions::default() };
                     assert_eq!(tree.validate().map_err(|error| error.to_string()), Ok(()), "{tree:?}");
                 }
             }

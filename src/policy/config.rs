@@ -10,6 +10,7 @@ use crate::options::{
     self, Adaptive, Buffer, Components, Dlc, Drain, Flushes, Gear, Geared, Governor, Group, Guarded, Leveled,
     Levels, Prefixed, RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered, TreeOptions,
 };
+use crate::options::{Files, Placer};
 use crate::policy::cutter::{Cutter, SizeConfig};
 use crate::policy::layout::{GearedConfig, GuardedConfig, Layout, Level0Width, LeveledConfig, TieredConfig};
 use crate::policy::level0::LEVEL0_SHARE_MAX;
@@ -17,7 +18,6 @@ use crate::policy::pacer::{
     DlcConfig, GearConfig, GovernorConfig, Pacer, SilkConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::policy::picker::{ComponentsConfig, Picker, PickerConfig, WindowConfig};
-use crate::policy::placer::Placer;
 use crate::policy::retainer::{BufferConfig, Retainer};
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -59,7 +59,9 @@ pub struct PolicyConfig {
     pub retainer: Retainer,
     /// When jobs run and writers wait.
     pub pacer: Pacer,
-    /// Where packs go.
+    /// How tables share files.
+    pub files: Files,
+    /// Where tables go.
     pub placer: Placer,
 }
 
@@ -80,9 +82,8 @@ impl PolicyConfig {
             cutter: cutter(&tree.cutter, &tree.layout),
             retainer: retainer(&tree.retainer, &tree.layout),
             pacer: pacer(&tree.pacer, sealed_memtables_max),
-            placer: match tree.placer {
-                options::Placer::OneDevice(device) => Placer::OneDevice(device),
-            },
+            files: tree.files,
+            placer: tree.placer,
         }
     }
 }

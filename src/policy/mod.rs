@@ -37,13 +37,13 @@ pub use layout::Layout;
 pub use load::{JobClass, LevelLoad, LoadClass, LoadState, Pace, Round, RunningJobs, UserLoad};
 pub use pacer::{Admission, Budget, Deferral, Pressure, Slowdown, Verdict, WriterVerdict, flushed_and_parts};
 pub use picker::{Picker, RangePick};
-pub use placer::PlaceView;
+pub use placer::{DeviceView, PlaceView};
 pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;
 pub use release::is_released;
 pub use retainer::BufferConfig;
-pub use rewriter::next_rewrite;
+pub use rewriter::{next_departure, next_rewrite};
 pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
 
 /// What only tests name.
@@ -55,7 +55,6 @@ mod for_tests {
     pub use super::level0::LEVEL0_SHARE_MAX;
     pub use super::pacer::{GovernorConfig, Pacer};
     pub use super::picker::{ComponentsConfig, Evenness, PickerConfig, WindowConfig};
-    pub use super::placer::Placer;
     pub use super::planner::next_plan;
     pub use super::retainer::Retainer;
 }

@@ -1,46 +1,188 @@
-//! The placer: decides which device gets a new pack, and how tables share packs and descriptors there.
+//! The placer: decides which device gets a new table.
+//!
+//! *Dynamic* is the future work that "Improving Performance in LSM-Tree based Key-Value Stores using NVMe" (section 6) names:
+//! placement by measured load. A device costs the time until it will have written what it has been given, at the speed that it has
+//! shown lately. So a slow device gets tables only as fast as it writes them, and a job at the end of which all devices are synced
+//! waits for none of them alone.
 
-use crate::options::{Descriptors, OneDevice, PackLayout};
+use crate::options::{Placer, Unit};
 use crate::types::DeviceId;
 
-/// The placers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Placer {
-    /// Everything goes to the home device.
-    OneDevice(OneDevice),
-}
+/// A device that readers wait for is taken to be so many times as slow.
+const READERS_WAIT: u128 = 4;
 
 /// What a placement depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PlaceView {
-    /// Device that holds log and manifest.
-    pub home: DeviceId,
-    /// Level that the tables of the pack go to.
+pub struct PlaceView<'a> {
+    /// Level that the table goes to.
     pub level: u8,
+    /// Bytes that it will take, about.
+    pub bytes: u64,
+    /// So many were placed before.
+    pub placed: u64,
+    /// The devices, at least one. The first one holds log and manifest.
+    pub devices: &'a [DeviceView],
+}
+
+/// A device, as a placer sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceView {
+    /// Which.
+    pub id: DeviceId,
+    /// Bytes per second that it was measured to write when it was added.
+    pub rated_bandwidth: u64,
+    /// Bytes per second that it has written lately.
+    pub bandwidth: u64,
+    /// Bytes that it has been given and has not written.
+    pub pending_bytes: u64,
+    /// Bytes of all tables that it was given.
+    pub given_bytes: u64,
+    /// Bytes that are left for tables there.
+    pub free_bytes: u64,
+    /// Whether readers wait for it longer than they should.
+    pub readers_wait: bool,
+}
+
+impl DeviceView {
+    fn has_room(&self, bytes: u64) -> bool {
+        self.free_bytes >= bytes
+    }
+
+    /// Nanoseconds until it has written `bytes` more.
+    fn cost(&self, bytes: u64) -> u128 {
+        let nanos = u128::from(self.pending_bytes.saturating_add(bytes)) * 1_000_000_000
+            / u128::from(self.bandwidth.max(1));
+        if self.readers_wait { nanos * READERS_WAIT } else { nanos }
+    }
 }
 
 impl Placer {
-    /// The device for a new pack.
+    /// Whether all tables of a job go to one device.
     #[must_use]
-    pub fn place(&self, view: &PlaceView) -> DeviceId {
+    pub fn places_jobs(&self) -> bool {
         match self {
-            Self::OneDevice(_) => view.home,
+            Self::Home | Self::Level { .. } => true,
+            Self::Mod { unit, .. } | Self::Weighted { unit, .. } | Self::Dynamic { unit } => {
+                *unit == Unit::Job
+            }
         }
     }
 
-    /// How tables share the packs of a job.
+    /// The device for the next table. One that has no room is passed over for one that has; if none has, the first one gets it.
+    ///
+    /// # Panics
+    ///
+    /// When the view has no device.
     #[must_use]
-    pub fn packs(&self) -> PackLayout {
-        match self {
-            Self::OneDevice(device) => device.packs,
-        }
+    pub fn place(&self, view: &PlaceView<'_>) -> DeviceId {
+        let PlaceView { level, bytes, placed, devices } = *view;
+        let home = &devices[0];
+        let fast = devices.iter().rev().max_by_key(|device| device.rated_bandwidth).unwrap_or(home);
+        let slow = devices.iter().rev().min_by_key(|device| device.rated_bandwidth).unwrap_or(home);
+        let quickest = || {
+            let with_room = devices.iter().filter(|device| device.has_room(bytes));
+            with_room.min_by_key(|device| device.cost(bytes)).unwrap_or(home)
+        };
+        let chosen = match *self {
+            Self::Home => home,
+            Self::Mod { n, .. } => {
+                if (placed + 1).is_multiple_of(u64::from(n)) {
+                    slow
+                } else {
+                    fast
+                }
+            }
+            Self::Weighted { slow_percent, .. } => {
+                let all = u128::from(fast.given_bytes) + u128::from(slow.given_bytes) + u128::from(bytes);
+                let is_owed = u128::from(slow.given_bytes + bytes) * 100 <= all * u128::from(slow_percent);
+                if is_owed { slow } else { fast }
+            }
+            Self::Level { upto } => {
+                if level <= upto {
+                    fast
+                } else {
+                    slow
+                }
+            }
+            Self::Dynamic { .. } => quickest(),
+        };
+        if chosen.has_room(bytes) { chosen.id } else { quickest().id }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const UNIT: Unit = Unit::Table;
+
+    /// Devices of 450 and 100 MB/s.
+    fn devices() -> [DeviceView; 2] {
+        [450, 100].map(|bandwidth: u64| DeviceView {
+            id: DeviceId(if bandwidth == 450 { 0 } else { 1 }),
+            rated_bandwidth: bandwidth * 1_000_000,
+            bandwidth: bandwidth * 1_000_000,
+            pending_bytes: 0,
+            given_bytes: 0,
+            free_bytes: u64::MAX,
+            readers_wait: false,
+        })
     }
 
-    /// What descriptors are kept for.
-    #[must_use]
-    pub fn descriptors(&self) -> Descriptors {
-        match self {
-            Self::OneDevice(device) => device.descriptors,
+    /// Places `tables` of 1 MiB at `level` while nothing is written, and draws where they go.
+    fn placed(placer: Placer, level: u8, tables: u64, mut devices: [DeviceView; 2]) -> String {
+        let mut drawn = String::new();
+        for placed in 0..tables {
+            let id = placer.place(&PlaceView { level, bytes: MIB, placed, devices: &devices });
+            let device = &mut devices[usize::from(id.0)];
+            device.pending_bytes += MIB;
+            device.given_bytes += MIB;
+            device.free_bytes = device.free_bytes.saturating_sub(MIB);
+            drawn.push(if id.0 == 0 { 'f' } else { 's' });
+        }
+        drawn
+    }
+
+    #[test]
+    fn each_placer_deals_tables_as_it_says() {
+        let drawn = |placer, level| placed(placer, level, 12, devices());
+        assert_eq!(drawn(Placer::Home, 1), "ffffffffffff");
+        assert_eq!(drawn(Placer::Mod { n: 2, unit: UNIT }, 1), "fsfsfsfsfsfs");
+        assert_eq!(drawn(Placer::Mod { n: 6, unit: UNIT }, 1), "fffffsfffffs");
+        assert_eq!(drawn(Placer::Weighted { slow_percent: 25, unit: UNIT }, 1), "fffsfffsfffs");
+        assert_eq!(drawn(Placer::Weighted { slow_percent: 0, unit: UNIT }, 1), "ffffffffffff");
+        assert_eq!(drawn(Placer::Level { upto: 2 }, 2), "ffffffffffff");
+        assert_eq!(drawn(Placer::Level { upto: 2 }, 3), "ssssssssssss");
+    }
+
+    #[test]
+    fn dynamic_gives_each_device_as_much_as_it_can_write() {
+        let dynamic = Placer::default();
+        let drawn = placed(dynamic, 1, 55, devices());
+        assert_eq!(drawn.matches('s').count(), 10, "{drawn}");
+        assert!(drawn.starts_with("ffff"), "{drawn}");
+        let mut slowed = devices();
+        slowed[0].bandwidth /= 9;
+        let drawn = placed(dynamic, 1, 30, slowed);
+        assert_eq!(drawn.matches('s').count(), 20, "half as fast as the other: {drawn}");
+        let mut read = devices();
+        read[0].readers_wait = true;
+        let drawn = placed(dynamic, 1, 34, read);
+        assert_eq!(drawn.matches('s').count(), 16, "{drawn}");
+    }
+
+    #[test]
+    fn a_full_device_is_passed_over_and_none_is_no_reason_to_stop() {
+        for placer in
+            [Placer::Home, Placer::Mod { n: 2, unit: UNIT }, Placer::Level { upto: 6 }, Placer::default()]
+        {
+            let mut fast_full = devices();
+            fast_full[0].free_bytes = 2 * MIB;
+            let drawn = placed(placer, 1, 20, fast_full);
+            assert_eq!(drawn.matches('f').count(), 2, "{drawn}");
+            let all_full = devices().map(|device| DeviceView { free_bytes: 0, ..device });
+            assert!(placed(placer, 1, 5, all_full).starts_with("fffff"));
         }
     }
 }

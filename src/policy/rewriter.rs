@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::catalog::TableMeta;
 use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::policy::view::{PackView, SpaceTotals, SpaceView, TreeView};
-use crate::types::PackId;
+use crate::types::{DeviceId, PackId};
 
 /// Divisor: dead bytes are too many beyond this part of the live ones, and far too many beyond twice that.
 const DEAD_SHARE_MAX: u64 = 2;
@@ -163,24 +163,48 @@ impl Group<'_> {
                 taken.extend(tables);
             }
         }
-        taken.sort_by(|a, b| a.range.start.cmp(&b.range.start));
-        let (first, last) = (taken.first()?, taken.last()?);
-        let plan = Plan {
-            keyspace: view.keyspace,
-            kind: PlanKind::Rewrite,
-            source: level,
-            target: level,
-            stacks: false,
-            age: OutputAge::Newest,
-            inputs: taken.iter().map(|table| PlanInput { level, table: table.id }).collect(),
-            moves: Vec::new(),
-            fences: Vec::new(),
-            range: first.range.hull(&last.range),
-            claims: taken.iter().map(|table| table.range.clone()).collect(),
-            bytes,
-            cursor: None,
-            reason: Reason::DeadSpace,
-        };
+        let plan = copying(view, level, taken, Reason::DeadSpace)?;
         Some(Chosen { rank: best?, packs, plan })
     }
+}
+
+/// The plan that copies `tables` of `level` as they are; `None` if there are none.
+fn copying(view: &TreeView<'_>, level: u8, mut tables: Vec<&Arc<TableMeta>>, reason: Reason) -> Option<Plan> {
+    tables.sort_by(|a, b| a.range.start.cmp(&b.range.start));
+    let range = tables.iter().map(|table| table.range.clone()).reduce(|all, range| all.hull(&range))?;
+    Some(Plan {
+        keyspace: view.keyspace,
+        kind: PlanKind::Rewrite,
+        source: level,
+        target: level,
+        stacks: false,
+        age: OutputAge::Newest,
+        inputs: tables.iter().map(|table| PlanInput { level, table: table.id }).collect(),
+        moves: Vec::new(),
+        fences: Vec::new(),
+        range,
+        claims: tables.iter().map(|table| table.range.clone()).collect(),
+        bytes: tables.iter().map(|table| table.bytes()).sum(),
+        cursor: None,
+        reason,
+    })
+}
+
+/// The next tables that are copied away from `device`, of one level below level 0 and about [`BYTES_MAX`] of them, with no running
+/// job in the way. Level 0 is left to its compactions.
+#[must_use]
+pub fn next_departure(views: &[TreeView<'_>], device: DeviceId) -> Option<Plan> {
+    let levels = views.iter().flat_map(|view| view.version.levels().skip(1).map(move |level| (view, level)));
+    levels.into_iter().find_map(|(view, (level, state))| {
+        let leaves = |table: &&Arc<TableMeta>| {
+            table.extent.device == device && !view.busy.conflicts(level, &table.range)
+        };
+        let mut bytes = 0;
+        let fits = |table: &&Arc<TableMeta>| {
+            let has_room = bytes < BYTES_MAX;
+            bytes += table.bytes();
+            has_room
+        };
+        copying(view, level, state.tables().filter(leaves).take_while(fits).collect(), Reason::Manual)
+    })
 }

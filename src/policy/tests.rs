@@ -28,7 +28,7 @@ use super::*;
 use crate::catalog::testing::{Dice, record, version};
 use crate::catalog::{Run, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
-use crate::options::OneDevice;
+use crate::options::{Files, Placer};
 use crate::types::{
     Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Prefix, Seq, TableId, successor,
 };
@@ -85,7 +85,8 @@ impl PolicyConfig {
                 floor_bytes_per_second: 1 << 20,
                 unmeasured_bytes_per_second: 16 << 20,
             }),
-            placer: Placer::OneDevice(OneDevice::default()),
+            files: Files::default(),
+            placer: Placer::Home,
         }
     }
 

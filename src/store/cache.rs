@@ -424,10 +424,12 @@ impl TableCache {
         handle: BlockHandle,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let device = self.packs.device();
-        let started = device.now();
+        let devices = self.packs.devices();
+        let started = devices.now();
         let done = read()?;
-        let nanos = device.now().saturating_sub(started).as_nanos();
+        let ended = devices.now();
+        let nanos = ended.saturating_sub(started).as_nanos();
+        devices.note_read(table.extent().device, (started, ended));
         let counts = self.stripe(table.id(), handle.offset >> 12);
         counts.reads.fetch_add(1, Relaxed);
         counts.read_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);

@@ -3,6 +3,7 @@
 //! They carry out what the layers above decide. Nothing here chooses what to compact, or when.
 
 pub(crate) mod cache;
+pub(crate) mod device_list;
 pub(crate) mod files;
 pub(crate) mod identity;
 pub(crate) mod manifest;

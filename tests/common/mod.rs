@@ -65,7 +65,7 @@ pub fn tiny() -> Options {
         tree: TreeOptions::default().with(|tree| {
             tree.set_ratio(Some(4));
             tree.tables().table_bytes = 5 << 10;
-            tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+            tree.files.packs = PackLayout::Many { bytes_max: 1 << 20 };
             tree.group().bytes = 0;
             tree.block_bytes = 512;
             *tree.level1_bytes() = 8 << 10;

@@ -1,7 +1,7 @@
 //! Compares the sizes, magics and the example that `docs/format.md` quotes with the code.
 
 use super::golden;
-use terrace::format::{FORMAT_VERSION, batch, block, coding, filter, identity, log, pack, table};
+use terrace::format::{FORMAT_VERSION, batch, block, coding, devices, filter, identity, log, pack, table};
 use terrace::types;
 
 const DOCUMENT: &str = include_str!("../../docs/format.md");
@@ -30,6 +30,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("BATCH_HEADER_BYTES", batch::BATCH_HEADER_BYTES.to_string()),
         ("IDENTITY_BYTES", identity::IDENTITY_BYTES.to_string()),
         ("IDENTITY_MAGIC", magic(identity::IDENTITY_MAGIC)),
+        ("DEVICES_MAGIC", magic(devices::DEVICES_MAGIC)),
     ]
 }
 

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use terrace::format::batch::Ops;
 use terrace::format::block::Block;
 use terrace::format::checksum::Place;
+use terrace::format::devices::DeviceList;
 use terrace::format::edit::Edit;
 use terrace::format::filter::{self, Filter, PrefixProbe};
 use terrace::format::identity::Identity;
@@ -23,6 +24,13 @@ use terrace::format::pack::PackDirectory;
 use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, PartitionHandle, Properties, open_block};
 use terrace::format::{Malformed, current, tombstones};
 use terrace::types::Seq;
+
+#[test]
+fn devices_file() -> Result<(), Malformed> {
+    check("devices", &samples::devices().encode());
+    assert_eq!(DeviceList::decode(&golden::read("devices"))?, samples::devices());
+    Ok(())
+}
 
 #[test]
 fn identity_file() -> Result<(), Malformed> {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use terrace::format::batch::{Action, Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
+use terrace::format::devices::{DeviceList, ListedDevice};
 use terrace::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
@@ -44,6 +45,12 @@ const RANGE_END: &[u8] = b"user:d";
 
 pub fn identity() -> Identity {
     Identity { store: StoreId(0x0123_4567_89ab_cdef), device: DeviceId(1) }
+}
+
+pub fn devices() -> DeviceList {
+    let listed = |id, dir: &str| ListedDevice { id: DeviceId(id), bandwidth: 100_000_000, dir: dir.into() };
+    let devices = vec![listed(1, "/mnt/slow/db"), listed(3, "/mnt/other")];
+    DeviceList { store: identity().store, next: DeviceId(4), home_bandwidth: 450_000_000, devices }
 }
 
 pub fn put_op() -> Op<'static> {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use terrace::ErrorKind;
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv};
-use terrace_torture::TreeParts as _;
 
 use super::{fault, open, put_synced, seeds, spawn};
 
@@ -173,7 +172,7 @@ fn who_loses_against_a_write_sees_it_when_trying_again() {
 fn a_flush_that_frees_only_what_it_took_itself_gives_up() {
     SimEnv::run(SimConfig::default(), |env| {
         let mut options = super::tiny();
-        options.tree.device().packs = terrace::tree::PackLayout::OneTable;
+        options.tree.files.packs = terrace::tree::PackLayout::OneTable;
         let shared: Arc<dyn Env> = env.clone();
         let db = terrace::Db::builder("/db").env(shared).options(options).open().unwrap();
         for n in 0..60 {

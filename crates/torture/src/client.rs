@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use terrace::env::Env;
-use terrace::env::simulated::SimEnv;
+use terrace::env::simulated::{DeviceModel, SimEnv};
+use terrace::tree::{Placer, Unit};
 use terrace::{
-    Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Snapshot, TransactionOptions, WriteBatch,
+    Builder, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Snapshot, TransactionOptions,
+    WriteBatch,
 };
 
 use crate::oracle::{self, Change, DEFAULT, Dump, Entries, Model};
@@ -19,7 +21,26 @@ pub const DIR: &str = "/db";
 /// Opens the store of a simulated machine.
 pub fn open(env: &Arc<SimEnv>, options: &Options) -> terrace::Result<Db> {
     let env: Arc<dyn Env> = env.clone();
-    Db::builder(Path::new(DIR)).env(env).options(options.clone()).open()
+    builder(options).env(env).open()
+}
+
+/// How to open the store with `options`: on several devices where these say how to deal tables out to them.
+#[must_use]
+pub fn builder(options: &Options) -> Builder {
+    let more: &[&str] = match options.tree.placer {
+        Placer::Weighted { .. } | Placer::Level { .. } | Placer::Dynamic { unit: Unit::Job } => &["/second"],
+        Placer::Mod { .. } => &["/second", "/third"],
+        _ => &[],
+    };
+    more.iter().fold(Db::builder(Path::new(DIR)), |builder, dir| builder.device(dir)).options(options.clone())
+}
+
+/// The same machine, whose directories for further devices are devices of their own: a sync of one says nothing of another.
+pub fn with_devices(env: Arc<SimEnv>) -> Arc<SimEnv> {
+    for dir in ["/second", "/third"] {
+        env.add_device(Path::new(dir), DeviceModel::instant(), 1 << 40);
+    }
+    env
 }
 
 /// Ends the schedule: the power is off, or the store refuses every write.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 
-use crate::client::{Client, History, Jobs, Manners, difference, open};
+use crate::client::{Client, History, Jobs, Manners, difference, open, with_devices};
 use crate::oracle::Dump;
 use crate::recovery::examine;
 use crate::schedules::{SCHEDULES, Schedule};
@@ -227,7 +227,7 @@ impl Wreck {
 }
 
 fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
-    SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() })
+    with_devices(SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() }))
 }
 
 /// Runs a schedule until the power is cut, if it is.

@@ -15,7 +15,7 @@ use terrace::env::simulated::{
 };
 use terrace::env::{Env, Priority};
 
-use crate::client::{Client, History, Manners};
+use crate::client::{Client, History, Manners, with_devices};
 use crate::recovery::examine;
 use crate::schedules::{SCHEDULES, Schedule};
 use crate::seed::Rng;
@@ -171,7 +171,7 @@ pub fn judge(machine: &Arc<SimEnv>, schedule: &Schedule, history: &History, seed
 }
 
 fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
-    SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() })
+    with_devices(SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() }))
 }
 
 /// Runs a schedule on `machine` with whatever faults it has.

@@ -14,7 +14,7 @@ pub const VALUE_BYTES: u64 = 4000;
 pub fn options() -> Options {
     let tree = tiny().tree.with(|tree| {
         tree.tables().table_bytes = 32 << 10;
-        tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+        tree.files.packs = PackLayout::Many { bytes_max: 1 << 20 };
         tree.group().bytes = 64 << 10;
         tree.block_bytes = 4 << 10;
         *tree.level1_bytes() = 64 << 20;

@@ -4,9 +4,9 @@ use crate::tree_parts::TreeParts as _;
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Buffer, Burst, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
-    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak,
-    Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Buffer, Burst, Components, Cutter, Descriptors, Dlc, Drain, Files, Flushes, Gear,
+    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer, PackLayout, Peak,
+    Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered, Unit,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -77,7 +77,8 @@ pub fn random(seed: u64) -> (String, Options) {
         cutter,
         retainer: Retainer::Drop,
         pacer: pacer(rng, governor),
-        placer: Placer::OneDevice(OneDevice { packs, descriptors }),
+        files: Files { packs, descriptors },
+        placer: placer(rng),
         block_bytes,
         ..TreeOptions::default()
     };
@@ -109,6 +110,18 @@ fn change_levels(rng: &mut Rng, tree: &mut TreeOptions, (level_bytes, l0_due): (
     if has_one_run && rng.percent(60) {
         tree.retainer = buffer(rng);
     }
+}
+
+/// Which device gets a table, where there are several.
+fn placer(rng: &mut Rng) -> Placer {
+    let unit = *rng.pick(&[Unit::Job, Unit::Table]);
+    *rng.pick(&[
+        Placer::Home,
+        Placer::Mod { n: 2, unit },
+        Placer::Weighted { slow_percent: 30, unit },
+        Placer::Level { upto: 1 },
+        Placer::Dynamic { unit },
+    ])
 }
 
 /// A picker that merges with what lies in the next level.
@@ -265,6 +278,8 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "bLSM", options: blsm },
     Shape { name: "LSbM", options: lsbm },
     Shape { name: "a compaction buffer over leveled levels", options: buffered },
+    Shape { name: "tables dealt out to two devices", options: two_devices },
+    Shape { name: "jobs dealt out to three devices, a file a table", options: three_devices },
 ];
 
 fn smallest() -> Options {
@@ -280,11 +295,21 @@ fn smallest() -> Options {
 
 fn one_table() -> Options {
     let tree = tiny().tree.with(|tree| {
-        tree.device().packs = PackLayout::OneTable;
+        tree.files.packs = PackLayout::OneTable;
         tree.group().bytes = 0;
         tree.tables().table_bytes = 2 << 10;
     });
     Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+pub(crate) fn two_devices() -> Options {
+    let placer = Placer::Weighted { slow_percent: 40, unit: Unit::Table };
+    Options { background_threads: Some(2), tree: TreeOptions { placer, ..tiny().tree }, ..tiny() }
+}
+
+pub(crate) fn three_devices() -> Options {
+    let placer = Placer::Mod { n: 2, unit: Unit::Job };
+    Options { tree: TreeOptions { placer, ..one_table().tree }, ..tiny() }
 }
 
 fn compressed() -> Options {

@@ -11,7 +11,7 @@ use terrace::tree::{Components, Cutter, Flushes, Layout, PackLayout, Picker, Pre
 use terrace::{Db, KeyspaceOptions, Options, Prefix};
 
 use crate::client::{Client, DIR, Jobs, Step};
-use crate::option_sets::{guarded, lazy_leveling, lsbm, tiering};
+use crate::option_sets::{guarded, lazy_leveling, lsbm, three_devices, tiering, two_devices};
 use crate::options::tiny;
 
 /// A schedule, and a check that it really does what its name says.
@@ -93,6 +93,22 @@ pub const SCHEDULES: &[Schedule] = &[
         options: small_lsbm,
         run: scripts::rounds,
         proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 4 && jobs.kept_tables > 0,
+    },
+    Schedule {
+        name: "two devices",
+        options: two_devices,
+        run: scripts::compactions,
+        proof: |jobs, env| jobs.compactions >= 2 && packs_in(env, "/second") > 0 && packs_in(env, DIR) > 0,
+    },
+    Schedule {
+        name: "three devices",
+        options: three_devices,
+        run: scripts::moves_beside_compactions,
+        proof: |jobs, env| {
+            jobs.compactions >= 2
+                && packs_in(env, "/second") + packs_in(env, "/third") > 0
+                && packs_in(env, DIR) > 0
+        },
     },
     Schedule {
         name: "folds",
@@ -216,7 +232,7 @@ pub const SCHEDULES: &[Schedule] = &[
 ];
 
 fn one_table() -> Options {
-    let tree = tiny().tree.with(|tree| tree.device().packs = PackLayout::OneTable);
+    let tree = tiny().tree.with(|tree| tree.files.packs = PackLayout::OneTable);
     Options { tree, background_threads: Some(2), ..tiny() }
 }
 
@@ -296,6 +312,14 @@ fn names(env: &SimEnv) -> Vec<String> {
 
 fn count(env: &SimEnv, name: &str) -> usize {
     names(env).iter().filter(|found| *found == name).count()
+}
+
+/// Number of packs that have a byte, in `dir`.
+fn packs_in(env: &SimEnv, dir: &str) -> usize {
+    let is_pack = |path: &Path| {
+        path.parent() == Some(Path::new(dir)) && path.extension().is_some_and(|end| end == "pack")
+    };
+    env.files().iter().filter(|(path, length)| *length > 0 && is_pack(path)).count()
 }
 
 /// The largest number in the names that contain `part`.

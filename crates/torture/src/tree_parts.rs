@@ -2,8 +2,8 @@
 
 use terrace::TreeOptions;
 use terrace::tree::{
-    Adaptive, Cutter, Dlc, Gear, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer,
-    Prefixed, RatioWindow, Silk, Steady, TableSize, Tiered,
+    Adaptive, Cutter, Dlc, Gear, Governor, Group, Layout, Leveled, Pacer, Picker, Prefixed, RatioWindow,
+    Silk, Steady, TableSize, Tiered,
 };
 
 /// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
@@ -20,8 +20,6 @@ pub trait TreeParts: Sized {
     fn tables(&mut self) -> &mut TableSize;
     /// The limits that hold writers up.
     fn governor(&mut self) -> &mut Governor;
-    /// How tables share files.
-    fn device(&mut self) -> &mut OneDevice;
 
     /// Changed by `change`.
     #[must_use]
@@ -95,13 +93,6 @@ impl TreeParts for TreeOptions {
             | Pacer::Dlc(Dlc { limits: governor, .. })
             | Pacer::Gear(Gear { limits: governor, .. }) => governor,
             other => panic!("{other:?} has no such limits"),
-        }
-    }
-
-    fn device(&mut self) -> &mut OneDevice {
-        match &mut self.placer {
-            Placer::OneDevice(device) => device,
-            other => panic!("{other:?} has several devices"),
         }
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct JobContext {
     pub(in crate::engine) statistics: Arc<Statistics>,
     /// Bytes of tables that running compactions read.
     pub(in crate::engine) compacting_bytes: AtomicU64,
+    /// Number of tables, or of whole jobs, that were placed on one of several devices.
+    pub(in crate::engine) placed: AtomicU64,
     /// Compaction buffers: when they were trimmed.
     pub(in crate::engine) retention: Retention,
 }

@@ -13,6 +13,7 @@ pub(super) mod flush;
 pub(super) mod install;
 pub(super) mod output;
 mod overwrites;
+mod placement;
 mod prefixes;
 pub(super) mod retention;
 pub(super) mod rewrite;

@@ -4,13 +4,15 @@
 //! * A compaction or an ingest may be much larger than a memtable. It begins a new pack when one is full. Otherwise
 //!   tables that live on would hold the space of dead tables whose keys are far away.
 //! * A rewrite takes whole tables over. Its packs are like a compaction's.
+//! * In a store on several devices, a job has a pack on each that it writes to at the same time. The [placer](crate::policy::placer)
+//!   says where each table goes. At the end all of them are synced at once.
 //! * Tables that are files of their own take no preallocated packs. They stand for stores that make a file, and its
 //!   name durable, when they need it.
 //!
 //! Invariant: the names of all packs are durable before the output is handed to an edit. They are made so ahead
 //! ([`Preallocator`](crate::engine::space::preallocator::Preallocator)), or else once, at the end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -20,17 +22,13 @@ use crate::engine::jobs::compaction_iterator::{KeptRange, Sink};
 use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
 use crate::options::PackLayout;
-use crate::policy::PlaceView;
 use crate::store::files::device::Named;
 use crate::store::files::meter::WriteCause;
-use crate::store::files::pack::{PackStore, PackWriter};
+use crate::store::files::pack::{PackStore, PackWriter, Sealing};
 use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
 use crate::types::{
     DeviceId, Holders, KeyRange, KeyRanges, KeySum, PackId, RangeTombstone, Stamp, TableId, UpperBound,
 };
-
-/// The device that holds log and manifest.
-const HOME: DeviceId = DeviceId(0);
 
 /// What kind of job writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +85,14 @@ pub(crate) struct Output<C> {
     jobs: C,
     writing: Writing,
     settings: TableSettings,
+    /// Where the job goes, if it goes there as a whole.
+    place: Option<DeviceId>,
+    /// The pack of the current table.
     pack: Option<PackWriter>,
+    /// Packs on other devices that are not full.
+    aside: Vec<PackWriter>,
+    /// Packs that are being made durable.
+    sealing: Vec<Sealing>,
     table: Option<TableBuilder>,
     /// Which keys the current table has; `None` if that is not counted.
     keys: Option<KeySum>,
@@ -96,8 +101,8 @@ pub(crate) struct Output<C> {
     /// The range tombstones that no table has yet, fragmented.
     range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
-    /// When the last of the packs got its name.
-    named: Option<Named>,
+    /// When the last of the packs on each device got its name.
+    named: BTreeMap<DeviceId, Named>,
     tables: Vec<TableRecord>,
     open: Vec<(TableId, Arc<TableReader>)>,
 }
@@ -125,13 +130,16 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             jobs,
             writing,
             settings,
+            place: None,
             pack: None,
+            aside: Vec::new(),
+            sealing: Vec::new(),
             table: None,
             keys: None,
             hot: None,
             range_tombstones: VecDeque::new(),
             packs,
-            named: None,
+            named: BTreeMap::new(),
             tables: Vec::new(),
             open: Vec::new(),
         }
@@ -152,7 +160,8 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         if self.table.is_some() {
             return Ok(());
         }
-        self.begin_pack()?;
+        let bytes = self.jobs.settings.load().policy.cutter.table_bytes();
+        self.begin_pack(bytes)?;
         let new = |pack| {
             let table = TableBuilder::new(self.settings.clone(), self.jobs.ids.table(), pack);
             table.remembering(self.hot.clone())
@@ -161,29 +170,52 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         Ok(())
     }
 
-    fn begin_pack(&mut self) -> Result<()> {
+    /// Takes the pack for a table of about `bytes`, and starts one where there is none.
+    fn begin_pack(&mut self, bytes: u64) -> Result<()> {
+        let place = self.place(bytes);
+        if self.pack.as_ref().is_some_and(|pack| pack.device() != place) {
+            self.aside.extend(self.pack.take());
+        }
         if self.pack.is_none() {
-            let pack = self.new_pack()?;
-            self.named = self.named.max(Some(pack.named()));
-            self.pack = Some(pack);
+            self.pack = match self.aside.iter().position(|pack| pack.device() == place) {
+                Some(at) => Some(self.aside.swap_remove(at)),
+                None => Some(self.new_pack(place)?),
+            };
+        }
+        if let Some(pack) = &mut self.pack {
+            let named = self.named.entry(place).or_insert(pack.named());
+            *named = pack.named().max(*named);
+            pack.expect(bytes);
         }
         Ok(())
     }
 
-    fn new_pack(&self) -> Result<PackWriter> {
+    /// The device for a table of about `bytes`.
+    fn place(&mut self, bytes: u64) -> DeviceId {
+        if let Some(place) = self.place {
+            return place;
+        }
+        let place = self.jobs.place(self.settings.level, bytes);
+        if self.jobs.settings.load().policy.placer.places_jobs() {
+            self.place = Some(place);
+        }
+        place
+    }
+
+    fn new_pack(&self, place: DeviceId) -> Result<PackWriter> {
         let (jobs, store, cause) = (&self.jobs, &self.packs.store, self.writing.cause());
         let settings = jobs.settings.load();
-        let place = settings.policy.placer.place(&PlaceView { home: HOME, level: self.settings.level });
-        match settings.policy.placer.packs() {
+        match settings.policy.files.packs {
             PackLayout::OneTable => {
                 let bytes = self.writing.next_pack_bytes(settings.policy.cutter.table_bytes());
                 store.create(jobs.ids.pack(), place, cause, bytes)
             }
             PackLayout::Many { bytes_max } => {
                 let bytes = self.writing.next_pack_bytes(bytes_max);
-                let coming = self.writing.packs(bytes_max).saturating_sub(self.packs.records.len() + 1);
+                let begun = self.packs.records.len() + self.aside.len() + self.sealing.len() + 1;
+                let coming = self.writing.packs(bytes_max).saturating_sub(begun);
                 let pack = store.create_pooled(|| jobs.ids.pack(), place, cause, (bytes, coming))?;
-                if jobs.storage.recycled.wants_packs(pack.named()) {
+                if store.devices().member(place).recycled.wants_packs(pack.named()) {
                     jobs.preallocator.ask();
                 }
                 Ok(pack)
@@ -194,7 +226,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
     /// Takes a whole table over: the same table, at another place.
     pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
         let file = self.packs.store.file(table.extent.pack)?;
-        self.begin_pack()?;
+        self.begin_pack(table.extent.length)?;
         let Some(pack) = self.pack.as_mut() else { return Ok(()) };
         let extent = copy_table(&file, table, pack)?;
         self.tables.push(TableRecord { extent, ..table.record() });
@@ -203,7 +235,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
 
     /// Ends the pack if it is full.
     fn seal_full(&mut self) -> Result<()> {
-        let full = match (self.jobs.settings.load().policy.placer.packs(), &self.pack) {
+        let full = match (self.jobs.settings.load().policy.files.packs, &self.pack) {
             (PackLayout::OneTable, _) => true,
             (PackLayout::Many { bytes_max }, Some(pack)) => {
                 pack.len() >= self.writing.pack_bytes_max(bytes_max)
@@ -213,22 +245,32 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         if full { self.seal() } else { Ok(()) }
     }
 
+    /// Ends the pack. One of a single table is durable then, as LevelDB's are; others become so together.
     fn seal(&mut self) -> Result<()> {
         if let Some(pack) = self.pack.take() {
-            self.packs.records.push(pack.seal()?);
+            match self.jobs.settings.load().policy.files.packs {
+                PackLayout::OneTable => self.packs.records.push(pack.seal()?),
+                PackLayout::Many { .. } => self.sealing.push(pack.begin_seal()?),
+            }
         }
         Ok(())
     }
 
-    /// Completes everything and makes it durable: first the contents, then, with one sync, the names that are not
-    /// durable yet.
+    /// Completes everything and makes it durable: first the contents, on all devices at once, then, with one sync for each, the
+    /// names that are not durable yet.
     pub(crate) fn finish(mut self) -> Result<Finished> {
         self.cut(&UpperBound::Unbounded)?;
         self.seal()?;
-        if let Some(named) = self.named {
-            // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
-            self.packs.store.sync_names(named).map_err(|error| self.jobs.alarm.poison(error))?;
+        for pack in std::mem::take(&mut self.aside) {
+            self.sealing.push(pack.begin_seal()?);
         }
+        for sealing in std::mem::take(&mut self.sealing) {
+            self.packs.records.push(sealing.finish()?);
+        }
+        let named: Vec<_> = std::mem::take(&mut self.named).into_iter().collect();
+        // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
+        let synced = self.packs.store.devices().sync_names(&named);
+        synced.map_err(|error| self.jobs.alarm.poison(error))?;
         Ok(Finished { tables: self.tables, open: self.open, packs: self.packs })
     }
 }

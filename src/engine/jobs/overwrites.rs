@@ -45,8 +45,17 @@ mod tests {
             let tree = TreeOptions { cutter, ..TreeOptions::default() };
             let (options, (listener, filters)) = (Options { tree, ..Options::default() }, Default::default());
             let (dir, read_only, must_exist) = ("/db".into(), false, false);
-            let engine =
-                open(&Opening { dir, env, options, read_only, must_exist, listener, filters }).unwrap();
+            let engine = open(&Opening {
+                dir,
+                devices: Vec::new(),
+                env,
+                options,
+                read_only,
+                must_exist,
+                listener,
+                filters,
+            })
+            .unwrap();
             let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
             let share_after = |keys: &dyn Fn(u32) -> u32| {
                 for round in 0..8 {

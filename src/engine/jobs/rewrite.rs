@@ -57,7 +57,7 @@ impl JobContext {
         }
         let settings = self.settings.load();
         let kept = settings.limits.memtable_bytes + 2 * settings.options.reserve_bytes;
-        let used = || self.storage.reclaimer.pack_bytes() + self.storage.recycled.bytes();
+        let used = || self.storage.reclaimer.pack_bytes() + self.storage.devices.recycled_bytes();
         let budget = settings.options.space_bytes.map(|budget| budget.saturating_sub(used()));
         self.storage.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
     }
@@ -67,8 +67,11 @@ impl JobContext {
     pub(in crate::engine) fn rewrite_or_block(&self, plan: &Plan) -> Result<bool> {
         let tree = self.tree(plan.keyspace)?;
         let packs = packs_of(&tree.view().version, plan);
-        let kept: BTreeSet<PackId> =
-            packs.iter().copied().filter(|pack| is_kept(&self.storage.device, *pack)).collect();
+        let kept: BTreeSet<PackId> = packs
+            .iter()
+            .copied()
+            .filter(|pack| is_kept(&self.storage.devices.of(*pack).device, *pack))
+            .collect();
         if !kept.is_empty() {
             self.storage.reclaimer.block(&kept, self.env.now());
             return Ok(false);
@@ -79,8 +82,9 @@ impl JobContext {
         {
             self.statistics.failed();
             self.events.notify(|| Event::BackgroundError(error.clone()));
-            let is_named =
-                |pack: &PackId| error.file() == Some(&*self.storage.device.path(FileName::Pack(*pack)));
+            let is_named = |pack: &PackId| {
+                error.file() == Some(&*self.storage.devices.of(*pack).device.path(FileName::Pack(*pack)))
+            };
             // The one that is damaged, or else all: the disk is full, say.
             let named: BTreeSet<PackId> = packs.iter().copied().filter(is_named).collect();
             self.storage.reclaimer.block(if named.is_empty() { &packs } else { &named }, self.env.now());

@@ -44,10 +44,9 @@ use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Env, FileLock};
 use crate::options::Caching;
 use crate::store::cache::{Cached, Kinds, TableCache};
-use crate::store::files::device::Device;
+use crate::store::files::devices::Devices;
 use crate::store::files::meter::Meter;
 use crate::store::files::pack::PackStore;
-use crate::store::files::recycled::RecycledFiles;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
 use crate::store::wal::RecoveredSegment;
@@ -56,11 +55,10 @@ use crate::types::Seq;
 /// What recovery has gathered for the engine.
 pub(super) struct Recovered {
     pub(super) lock: Option<FileLock>,
-    pub(super) device: Arc<Device>,
+    pub(super) devices: Arc<Devices>,
     pub(super) packs: PackStore,
     pub(super) meter: Arc<Meter>,
     pub(super) reclaimer: Arc<Reclaimer>,
-    pub(super) recycled: Arc<RecycledFiles>,
     pub(super) catalog: Catalog,
     pub(super) manifest: Option<Manifest>,
     pub(super) writer: Option<OrderedMutex<Writer>>,
@@ -146,8 +144,9 @@ fn common(opening: &Opening, found: Recovered) -> Common {
     let trees = Arc::new(ArcSwap::from_pointee(found.trees));
     let storage = Storage {
         env: env.clone(),
-        device: found.device,
-        recycled: found.recycled,
+        device: found.devices.home().device.clone(),
+        recycled: found.devices.home().recycled.clone(),
+        devices: found.devices,
         reclaimer: found.reclaimer,
         reserve: found.reserve,
         trees: trees.clone(),
@@ -252,6 +251,7 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         events: alarm.events.clone(),
         statistics: statistics.clone(),
         compacting_bytes: AtomicU64::new(0),
+        placed: AtomicU64::new(0),
         retention: Default::default(),
     }
 }

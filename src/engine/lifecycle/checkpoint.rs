@@ -24,6 +24,7 @@ use crate::engine::jobs::context::JobContext;
 use crate::engine::write::path::WritePath;
 use crate::env::{Access, FileLock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::Edit;
 use crate::format::identity::{Identity, StoreId};
 use crate::format::names::FileName;
 use crate::store::files::device::Device;
@@ -152,7 +153,7 @@ impl Checkpoint<'_> {
         }
         // Makes the names durable before CURRENT has one.
         let identity = Identity { store: StoreId(self.jobs.env.random()), device: DeviceId(0) };
-        Manifest::create(target, identity.store, MANIFEST, &moment.catalog.snapshot())?;
+        Manifest::create(target, identity.store, MANIFEST, &at_home(moment.catalog.snapshot()))?;
         identity::write(target, &identity)
     }
 
@@ -175,6 +176,14 @@ impl Checkpoint<'_> {
         let (start, _) = read_directory(&file, pack, length)?;
         Ok(start..length)
     }
+}
+
+/// The snapshot of a store that has all its packs at home.
+fn at_home(mut snapshot: Edit) -> Edit {
+    snapshot.packs.iter_mut().for_each(|pack| pack.device = DeviceId(0));
+    let tables = snapshot.trees.iter_mut().flat_map(|tree| &mut tree.add);
+    tables.for_each(|(_, table)| table.extent.device = DeviceId(0));
+    snapshot
 }
 
 /// Removes what a checkpoint that failed has written. What this leaves is no store.

@@ -53,6 +53,6 @@ impl Engine {
         self.background.wake_writers();
         self.background.stop_threads();
         self.write.tickets.stop_syncer();
-        self.jobs.storage.recycled.close();
+        self.jobs.storage.devices.close();
     }
 }

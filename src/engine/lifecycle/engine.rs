@@ -62,6 +62,7 @@ impl Engine {
         self.health.check_open()?;
         Ok(self.write.writer.is_none().then(|| Opening {
             dir: self.dir().to_path_buf(),
+            devices: Vec::new(),
             env: self.jobs.env.clone(),
             options: self.settings().options.clone(),
             read_only: true,

@@ -4,8 +4,10 @@
 //! [`checkpoint`] and [`verify`] hold the parts that they need. No read or write passes through this folder.
 
 mod assemble;
+mod change_devices;
 mod checkpoint;
 mod close;
+mod devices;
 pub(super) mod engine;
 pub(super) mod keyspaces;
 pub(super) mod opening;

@@ -12,6 +12,8 @@ use crate::options::Options;
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) dir: PathBuf,
+    /// Directories besides that one.
+    pub(crate) devices: Vec<PathBuf>,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) options: Options,
     pub(crate) read_only: bool,

@@ -46,8 +46,8 @@ impl Engine {
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let settings = Settings::new(&options, &*self.jobs.env);
-        if settings.policy.placer.descriptors() != self.settings().policy.placer.descriptors() {
-            let message = "tree.placer.descriptors is fixed while the store is open";
+        if settings.policy.files.descriptors != self.settings().policy.files.descriptors {
+            let message = "tree.files.descriptors is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         self.jobs.cache.set_capacity(settings.limits.cache_bytes);

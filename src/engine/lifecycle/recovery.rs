@@ -24,6 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::{Recovered, assemble};
+use super::devices;
 use super::engine::Engine;
 use super::opening::Opening;
 use crate::batch::DEFAULT_KEYSPACE;
@@ -45,15 +46,15 @@ use crate::format::identity::{Identity, StoreId};
 use crate::format::names::FileName;
 use crate::options::Descriptors;
 use crate::store::files::device::Device;
+use crate::store::files::devices::Devices;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::Meter;
 use crate::store::files::pack::PackStore;
 use crate::store::files::punch::stored;
-use crate::store::files::recycled::RecycledFiles;
-use crate::store::identity;
 use crate::store::manifest::{Loaded, Manifest};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::wal::{self, Wal};
+use crate::store::{device_list, identity};
 use crate::types::{DeviceId, Epoch, Extent, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 /// A store that is read beside a writer is looked at so often before what was found is believed.
@@ -130,10 +131,13 @@ fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
 
 fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     let meter = Arc::new(Meter::default());
-    let (device, id, lock) = open_device(opening, &meter)?;
+    let Home { device, id, lock, lists_devices } = open_home(opening, &meter)?;
     let chunk_bytes = Limits::new(&opening.options, &*opening.env).chunk_bytes;
     let chunks = Arc::new(ChunkPool::new(chunk_bytes));
-    let store = Store { opening, device: Arc::new(device), id, chunks };
+    let device = Arc::new(device);
+    let listed = if lists_devices { Some(device_list::read(&device)?) } else { None };
+    let devices = Arc::new(devices::open(opening, (&device, id), listed, &meter)?);
+    let store = Store { opening, device, devices, id, chunks };
     let found = Found::list(&store.device)?;
     if !found.current {
         store.refuse_or_create(&found)?;
@@ -150,8 +154,17 @@ fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     Ok(engine)
 }
 
+/// The directory that has log and manifest.
+struct Home {
+    device: Device,
+    id: StoreId,
+    lock: Option<FileLock>,
+    /// Whether there are others.
+    lists_devices: bool,
+}
+
 /// Finds or makes the directory, takes its lock unless it is only read, and finds out whose it is.
-fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, StoreId, Option<FileLock>)> {
+fn open_home(opening: &Opening, meter: &Arc<Meter>) -> Result<Home> {
     let env = &opening.env;
     let creates = !opening.read_only && !opening.must_exist;
     if creates {
@@ -182,7 +195,8 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, StoreId
             // A creation that failed may have left the name where later syncs pass over it: it is given once more.
             identity::write(&device, &identity)?;
         }
-        Ok((device, identity.store, lock))
+        let lists_devices = names.contains(&FileName::Devices);
+        Ok(Home { device, id: identity.store, lock, lists_devices })
     } else {
         if let Some(name) = names.iter().copied().find(ours) {
             let what = format!("IDENTITY is missing, but the directory holds {name} of a store");
@@ -193,7 +207,7 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, StoreId
         }
         let identity = Identity { store: StoreId(env.random()), device: DeviceId(0) };
         identity::write(&device, &identity)?;
-        Ok((device, identity.store, lock))
+        Ok(Home { device, id: identity.store, lock, lists_devices: false })
     }
 }
 
@@ -233,7 +247,9 @@ impl Found {
 /// A store on the way to being open.
 struct Store<'a> {
     opening: &'a Opening,
+    /// Home.
     device: Arc<Device>,
+    devices: Arc<Devices>,
     id: StoreId,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
@@ -265,12 +281,11 @@ impl Store<'_> {
 
     fn load(&self, lock: Option<FileLock>, meter: Arc<Meter>) -> Result<Engine> {
         let loaded = Manifest::load(&self.device)?;
-        let found = Found::list(&self.device)?;
+        let found = self.found()?;
         let reclaimer = Arc::new(Reclaimer::default());
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
-        let recycled = Arc::new(RecycledFiles::new(self.device.clone()));
-        let (packs, stored) = self.check_packs(&catalog, recycled.clone())?;
+        let (packs, stored) = self.check_packs(&catalog)?;
         let open = |name| self.open(name, Access::ReadWrite);
         let segments = wal::segments(&self.device, catalog.counters.wal_floor, open)?;
         if self.opening.read_only {
@@ -286,9 +301,9 @@ impl Store<'_> {
         if !self.opening.read_only {
             log.repair(&self.device)?;
             let segment = catalog.counters.segment.max(found.next_segment());
-            let segment_bytes = limits.segment_bytes;
-            let mut wal =
-                Wal::open(self.device.clone(), recycled.clone(), segment_bytes, segment, &log.segments)?;
+            let home = self.devices.home();
+            let (device, recycled) = (home.device.clone(), home.recycled.clone());
+            let mut wal = Wal::open(device, recycled, limits.segment_bytes, segment, &log.segments)?;
             let unflushed = memtables.values().filter_map(Recovering::first_seq).min();
             let unflushed = unflushed.filter(|_| !planted!("recovered-log-released"));
             let floor = unflushed.map_or(segment, |first| wal.floor(first));
@@ -315,13 +330,12 @@ impl Store<'_> {
         };
         let trees = self.trees(&catalog, memtables);
         let recovered = Recovered {
-            device: self.device.clone(),
+            devices: self.devices.clone(),
             chunks: self.chunks.clone(),
             lock,
             packs,
             meter,
             reclaimer,
-            recycled,
             catalog,
             manifest,
             writer,
@@ -332,6 +346,15 @@ impl Store<'_> {
             limits,
         };
         Ok(assemble(self.opening, recovered))
+    }
+
+    /// What lies at home, and the packs of all devices.
+    fn found(&self) -> Result<Found> {
+        let mut found = Found::list(&self.device)?;
+        for member in self.devices.members().iter().skip(1) {
+            found.packs.extend(Found::list(&member.device)?.packs);
+        }
+        Ok(found)
     }
 
     /// The catalog that the manifest's edits make, its tables without leases.
@@ -363,9 +386,14 @@ impl Store<'_> {
 
     /// Opens a pack or a log segment. The writer of a store that is only read may give it up any time, so it is held.
     fn open(&self, name: FileName, access: Access) -> Result<StoreFile> {
+        self.open_on(&self.device, name, access)
+    }
+
+    /// The same, on any of the devices.
+    fn open_on(&self, device: &Device, name: FileName, access: Access) -> Result<StoreFile> {
         let is_log = matches!(name, FileName::Wal(_));
         let holds = self.opening.read_only && !(is_log && planted!("reader-does-not-hold-the-log"));
-        if holds { self.device.hold(name) } else { self.device.open(name, access) }
+        if holds { device.hold(name) } else { device.open(name, access) }
     }
 
     /// Fails with `Busy` if the writer may have given up tables or log that `catalog` needs before they were held. The
@@ -409,14 +437,16 @@ impl Store<'_> {
     /// Checks that no pack is shorter than when it was sealed: a shorter one has lost data. The packs of a store that
     /// is only read stay open. Also returns what of the packs is dead and still stored; the other gaps between live
     /// tables are holes.
-    fn check_packs(
-        &self,
-        catalog: &Catalog,
-        recycled: Arc<RecycledFiles>,
-    ) -> Result<(PackStore, StoredGaps)> {
+    fn check_packs(&self, catalog: &Catalog) -> Result<(PackStore, StoredGaps)> {
         let (mut pinned, mut stored_gaps) = (BTreeMap::new(), gaps(catalog));
-        for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
-            let file = self.open(FileName::Pack(id), Access::Read)?;
+        for PackRecord { id, device, length } in catalog.packs().map(|pack| pack.record) {
+            let member = self.devices.member(device);
+            if member.id != device {
+                let what = format!("pack {id} is on device {device}, which is none of the store's");
+                return Err(Error::corruption(&self.device.path(FileName::Devices), 0, what));
+            }
+            self.devices.note(id, device);
+            let file = self.open_on(&member.device, FileName::Pack(id), Access::Read)?;
             let found = file.len()?;
             if found < length {
                 return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
@@ -430,11 +460,11 @@ impl Store<'_> {
             }
         }
         let settings = Settings::new(&self.opening.options, &*self.opening.env);
-        let per_table = match settings.policy.placer.descriptors() {
+        let per_table = match settings.policy.files.descriptors {
             Descriptors::PerPack => false,
             Descriptors::PerTable => true,
         };
-        Ok((PackStore::new(self.device.clone(), recycled, pinned, per_table), stored_gaps))
+        Ok((PackStore::new(self.devices.clone(), pinned, per_table), stored_gaps))
     }
 
     /// Puts the log's entries that are in no table into memtables.
@@ -494,16 +524,28 @@ impl Store<'_> {
 
     /// Removes files that nothing refers to. Needs no barrier: what comes back is removed again.
     fn remove_orphans(&self, catalog: &Catalog, manifest: u64, floor: SegmentId) -> Result<()> {
-        for name in self.device.list()? {
-            let orphan = match name {
-                FileName::Pack(id) => catalog.pack(id).is_none() && !planted!("orphaned-packs-kept"),
-                FileName::Wal(id) => id < floor,
-                FileName::Manifest(number) => number != manifest,
-                FileName::CurrentTemp | FileName::IdentityTemp | FileName::Recycled(_) => true,
-                FileName::Current | FileName::Identity | FileName::Lock | FileName::Reserve => false,
-            };
-            if orphan {
-                self.device.remove(name)?;
+        for member in self.devices.members().iter() {
+            for name in member.device.list()? {
+                let orphan = match name {
+                    FileName::Pack(id) => {
+                        let is_live = catalog.pack(id).is_some_and(|pack| pack.record.device == member.id);
+                        !is_live && !planted!("orphaned-packs-kept")
+                    }
+                    FileName::Wal(id) => id < floor,
+                    FileName::Manifest(number) => number != manifest,
+                    FileName::CurrentTemp
+                    | FileName::IdentityTemp
+                    | FileName::DevicesTemp
+                    | FileName::Recycled(_) => true,
+                    FileName::Current
+                    | FileName::Identity
+                    | FileName::Devices
+                    | FileName::Lock
+                    | FileName::Reserve => false,
+                };
+                if orphan {
+                    member.device.remove(name)?;
+                }
             }
         }
         Ok(())

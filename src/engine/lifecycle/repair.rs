@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::engine::Engine;
@@ -25,7 +25,8 @@ use crate::stats::RepairReport;
 use crate::store::files::device::Device;
 use crate::store::files::meter::Meter;
 use crate::store::memtable::MemtableCursor;
-use crate::types::{Kind, Stamp};
+use crate::store::{device_list, identity};
+use crate::types::{DeviceId, Kind, Stamp};
 
 /// Builds a store in `target`, an empty or new directory, of what checks in the store that `opening` names.
 pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
@@ -45,14 +46,20 @@ pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
     if lock.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock) {
         return Err(Error::new(ErrorKind::Busy, "the store is open in another handle or process"));
     }
-    let repair_scan = RepairScan::new(device, &opening.options.keyspace)?;
+    let devices = readable_devices(opening, device);
+    let repair_scan = RepairScan::new(devices, &opening.options.keyspace)?;
     env.create_dir(target).map_err(|e| Error::write_refused("create the directory", target, e))?;
     if !env.list(target).map_err(|e| Error::io("list the directory", target, e))?.is_empty() {
         let message = format!("a repaired store needs an empty directory, and {} is none", target.display());
         return Err(Error::new(ErrorKind::InvalidInput, message));
     }
-    let mut opening =
-        Opening { dir: target.to_path_buf(), read_only: false, must_exist: false, ..opening.clone() };
+    let mut opening = Opening {
+        dir: target.to_path_buf(),
+        devices: Vec::new(),
+        read_only: false,
+        must_exist: false,
+        ..opening.clone()
+    };
     // The keyspace that comes with a store is to be what it was.
     opening.options.keyspace = options_of(&repair_scan.record(DEFAULT_KEYSPACE));
     // What is saved may be more than could be put.
@@ -61,6 +68,24 @@ pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
     let repaired = fill(&engine, repair_scan);
     let closed = engine.close();
     repaired.and_then(|report| closed.map(|()| report))
+}
+
+/// The devices of the store at `home`, as far as they are found: those that are given, and those that DEVICES names.
+fn readable_devices(opening: &Opening, home: Device) -> Vec<(DeviceId, Device)> {
+    let listed = device_list::find(&home).ok().flatten();
+    let listed = listed.iter().flat_map(|list| list.devices.iter().map(|device| PathBuf::from(&device.dir)));
+    let store = identity::read(&home).ok().map(|identity| identity.store);
+    let mut found = vec![(DeviceId(0), home)];
+    for dir in opening.devices.iter().cloned().chain(listed) {
+        let Ok(dir) = opening.env.canonical(&dir) else { continue };
+        let device = Device::new(opening.env.clone(), dir, Arc::new(Meter::default()));
+        let Ok(identity) = identity::read(&device) else { continue };
+        let is_ours = store.is_none_or(|store| store == identity.store);
+        if is_ours && found.iter().all(|(id, _)| *id != identity.device) {
+            found.push((identity.device, device));
+        }
+    }
+    found
 }
 
 fn nothing(dir: &Path) -> Error {

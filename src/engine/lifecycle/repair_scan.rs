@@ -44,7 +44,8 @@ const SEARCH_BYTES: u64 = 1 << 20;
 
 /// A damaged store, as far as it can be read.
 pub(crate) struct RepairScan {
-    device: Device,
+    /// Home first.
+    devices: Vec<(DeviceId, Device)>,
     catalog: Catalog,
     /// Options of keyspaces that the catalog does not know.
     unknown: KeyspaceOptions,
@@ -81,10 +82,10 @@ pub(crate) struct Entry {
 
 impl RepairScan {
     /// Reads everything but the entries of tables.
-    pub(crate) fn new(device: Device, unknown: &KeyspaceOptions) -> Result<Self> {
-        let (edits, damage) = Manifest::repair_scan(&device)?;
+    pub(crate) fn new(devices: Vec<(DeviceId, Device)>, unknown: &KeyspaceOptions) -> Result<Self> {
+        let (edits, damage) = Manifest::repair_scan(&devices[0].1)?;
         let mut repair_scan = Self {
-            device,
+            devices,
             catalog: Catalog::empty(),
             unknown: unknown.clone(),
             whole_catalog: damage.is_none(),
@@ -100,7 +101,7 @@ impl RepairScan {
                 Ok(next) => repair_scan.catalog = next,
                 Err(inconsistent) => {
                     let what = format!("edit {} does not fit: {inconsistent}", edit.number);
-                    repair_scan.lost.push(Error::corruption(repair_scan.device.dir(), 0, what));
+                    repair_scan.lost.push(Error::corruption(repair_scan.home().dir(), 0, what));
                     repair_scan.whole_catalog = false;
                     break;
                 }
@@ -109,6 +110,22 @@ impl RepairScan {
         repair_scan.find_tables()?;
         repair_scan.read_log()?;
         Ok(repair_scan)
+    }
+
+    /// The device that has log and manifest.
+    fn home(&self) -> &Device {
+        &self.devices[0].1
+    }
+
+    /// The file of a pack.
+    fn pack(&self, device: DeviceId, pack: PackId) -> Result<StoreFile> {
+        match self.devices.iter().find(|(id, _)| *id == device) {
+            Some((_, device)) => device.open(FileName::Pack(pack), Access::Read),
+            None => {
+                let what = format!("pack {pack} is on device {device}, which is missing");
+                Err(Error::corruption(&self.home().path(FileName::Devices), 0, what))
+            }
+        }
     }
 
     /// The keyspaces that hold anything or are known.
@@ -176,16 +193,21 @@ impl RepairScan {
         if self.whole_catalog {
             return Ok(());
         }
-        let device = &self.device;
-        let is_zeroed = |table: &FoundTable| {
-            let file = device.open(FileName::Pack(table.extent.pack), Access::Read);
+        let is_zeroed = |scan: &Self, table: &FoundTable| {
+            let file = scan.pack(table.extent.device, table.extent.pack);
             file.is_ok_and(|file| is_zeroed(&file, table.extent))
         };
         // Those are met again, and counted, in the directories of packs.
-        self.tables.values_mut().for_each(|tables| tables.retain(|table| !is_zeroed(table)));
-        for name in self.device.list()? {
+        let mut tables = std::mem::take(&mut self.tables);
+        tables.values_mut().for_each(|tables| tables.retain(|table| !is_zeroed(self, table)));
+        self.tables = tables;
+        let mut packs = Vec::new();
+        for (id, device) in &self.devices {
+            packs.extend(device.list()?.into_iter().map(|name| (*id, name)));
+        }
+        for (device, name) in packs {
             if let FileName::Pack(pack) = name {
-                self.search_pack(pack).unwrap_or_else(|error| self.lost.push(error));
+                self.search_pack(device, pack).unwrap_or_else(|error| self.lost.push(error));
             }
         }
         self.drop_lost_copies();
@@ -212,14 +234,14 @@ impl RepairScan {
     }
 
     /// Adds the tables of a pack that the catalog does not know.
-    fn search_pack(&mut self, pack: PackId) -> Result<()> {
-        let file = self.device.open(FileName::Pack(pack), Access::Read)?;
-        let found = match list_directory(&file, pack) {
+    fn search_pack(&mut self, device: DeviceId, pack: PackId) -> Result<()> {
+        let file = self.pack(device, pack)?;
+        let found = match list_directory(&file, (device, pack)) {
             Ok(found) => found,
             Err(_) if is_unsealed(&file).unwrap_or(false) => return Ok(()),
             Err(error) => {
                 self.lost.push(error);
-                search_footers(&file, pack)?
+                search_footers(&file, (device, pack))?
             }
         };
         for (id, extent) in found {
@@ -261,7 +283,7 @@ impl RepairScan {
         let (memory, catalog, whole) = (&mut self.memory, &self.catalog, self.whole_catalog);
         let mut last = Seq::ZERO;
         let chunks = Arc::new(ChunkPool::new(0));
-        let mut lost = wal::repair_scan(&self.device, floor, |first: Seq, ops: Ops<'_>| {
+        let mut lost = wal::repair_scan(&self.devices[0].1, floor, |first: Seq, ops: Ops<'_>| {
             if first <= last {
                 return Err(Malformed::new(0, "sequence numbers of the log do not grow"));
             }
@@ -291,7 +313,7 @@ impl RepairScan {
     }
 
     fn open(&self, table: &FoundTable) -> Result<(StoreFile, TableReader)> {
-        let file = self.device.open(FileName::Pack(table.extent.pack), Access::Read)?;
+        let file = self.pack(table.extent.device, table.extent.pack)?;
         let reader = TableReader::open_data(&file, table.id, table.extent, table.number)?;
         Ok((file, reader))
     }
@@ -350,9 +372,9 @@ impl Iterator for TableEntries {
 }
 
 /// The tables of a pack, by its directory.
-fn list_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
+fn list_directory(file: &StoreFile, (device, pack): (DeviceId, PackId)) -> Result<Vec<(TableId, Extent)>> {
     let (_, directory) = read_directory(file, pack, file.len()?)?;
-    let extent = |offset, length| Extent { device: DeviceId(0), pack, offset, length };
+    let extent = |offset, length| Extent { device, pack, offset, length };
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
 }
 
@@ -383,7 +405,7 @@ fn is_zeroed(file: &StoreFile, extent: Extent) -> bool {
 }
 
 /// The tables of a pack, found by their footers. Each footer tells how far before it the table begins.
-fn search_footers(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
+fn search_footers(file: &StoreFile, (device, pack): (DeviceId, PackId)) -> Result<Vec<(TableId, Extent)>> {
     let (length, overlap) = (file.len()?, FOOTER_BYTES as u64 - 1);
     let mut found = Vec::new();
     let mut start = 0;
@@ -398,7 +420,7 @@ fn search_footers(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent
             let before = footer.properties.offset.saturating_add(footer.properties.length.into());
             if let Some(offset) = (start + at as u64).checked_sub(before) {
                 let length = before + FOOTER_BYTES as u64;
-                found.push((footer.table, Extent { device: DeviceId(0), pack, offset, length }));
+                found.push((footer.table, Extent { device, pack, offset, length }));
             }
         }
         start += SEARCH_BYTES;

@@ -1,5 +1,8 @@
 //! The picture that users get of an open store's counters.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::catalog::{LevelState, Run};
 use crate::engine::jobs::context::JobContext;
 use crate::engine::keyspace::tree::Tree;
@@ -8,11 +11,13 @@ use crate::engine::schedule::background::Background;
 use crate::engine::shared::wake::BackgroundThreads;
 use crate::engine::write::path::WritePath;
 use crate::stats::{
-    ByCause, CacheStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause, Shape, SpaceStats, Stats,
+    ByCause, CacheStats, DeviceStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause, Shape, SpaceStats,
+    Stats,
 };
+use crate::store::files::devices::Member;
 use crate::store::files::meter::{ReadCause, WriteCause};
 use crate::store::wal::RecoveredSegment;
-use crate::types::Seq;
+use crate::types::{DeviceId, Seq};
 
 /// What is looked at for a picture of the counters.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ impl StatsView<'_> {
             flush: statistics.flush_stats(),
             rewrite: statistics.rewrite_stats(),
             space: self.space_stats(wal_bytes),
+            devices: self.device_stats(),
             punch: self.punch_stats(),
             costs: self.background.cost_stats(),
             load: self.jobs.throttle.sampler.load_stats(),
@@ -87,12 +93,35 @@ impl StatsView<'_> {
             dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
             kept_bytes: space.kept_bytes,
             pack_files: space.packs,
-            preallocated_files: self.jobs.storage.recycled.pooled(),
+            preallocated_files: self.jobs.storage.devices.pooled(),
             data_ranges,
             data_ranges_max,
             wal_bytes,
-            total_bytes: space.total_bytes + wal_bytes + self.jobs.storage.recycled.bytes(),
+            total_bytes: space.total_bytes + wal_bytes + self.jobs.storage.devices.recycled_bytes(),
         }
+    }
+
+    fn device_stats(&self) -> Vec<DeviceStats> {
+        let members = self.jobs.storage.devices.members();
+        let mut bytes: BTreeMap<DeviceId, u64> = BTreeMap::new();
+        for tree in self.jobs.trees().values() {
+            let version = tree.view().version.clone();
+            for (_, table) in version.tables() {
+                *bytes.entry(table.extent.device).or_default() += table.bytes();
+            }
+        }
+        let has_several = members.len() > 1;
+        let stats = |member: &Arc<Member>| DeviceStats {
+            id: member.id.0,
+            dir: member.device.dir().to_path_buf(),
+            table_bytes: bytes.get(&member.id).copied().unwrap_or(0),
+            given_bytes: member.given_bytes(),
+            pending_bytes: member.pending_bytes(),
+            rated_bandwidth: if has_several { member.rated_bandwidth } else { 0 },
+            bandwidth: if has_several { member.bandwidth() } else { 0 },
+            free_bytes: member.free_bytes(&*self.jobs.env),
+        };
+        members.iter().map(stats).collect()
     }
 
     fn punch_stats(&self) -> PunchStats {

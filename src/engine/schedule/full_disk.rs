@@ -51,7 +51,12 @@ impl Background {
         let _changing = reserve.changing.lock();
         let room = || {
             self.jobs.storage.has_room()
-                || self.jobs.storage.recycled.free().is_ok_and(|freed| freed && self.jobs.storage.has_room())
+                || self
+                    .jobs
+                    .storage
+                    .devices
+                    .free_recycled()
+                    .is_ok_and(|freed| freed && self.jobs.storage.has_room())
                 || {
                     // Also where nothing was freed: what became a hole meanwhile counts for nobody.
                     self.jobs.storage.free_dead(reserve.bytes.saturating_mul(2));

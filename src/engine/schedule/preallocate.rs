@@ -48,10 +48,13 @@ impl PreallocateThread {
     fn preallocate_files(&self) -> Result<()> {
         let jobs = &self.background.jobs;
         let segment = self.next_segment.make().ok().flatten();
-        let packs = jobs.storage.recycled.make_packs(|| jobs.ids.pack());
-        if let Some(named) = segment.max(packs) {
-            let synced = jobs.storage.device.sync_names_upto(named, WriteCause::Preallocate);
-            synced.map_err(|error| self.alarm.poison(error))?;
+        for (at, member) in jobs.storage.devices.members().iter().enumerate() {
+            let packs = member.recycled.make_packs(|| jobs.ids.pack());
+            // The log is on the first one.
+            if let Some(named) = if at == 0 { segment.max(packs) } else { packs } {
+                let synced = member.device.sync_names_upto(named, WriteCause::Preallocate);
+                synced.map_err(|error| self.alarm.poison(error))?;
+            }
         }
         match self.log.has_waiters() {
             true => self.log.sync_old().map_err(|error| self.alarm.poison(error)),

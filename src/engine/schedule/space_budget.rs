@@ -28,7 +28,10 @@ impl Background {
         let dead = space.total_bytes.saturating_sub(space.live_bytes);
         let surplus =
             (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);
-        self.jobs.storage.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
+        self.jobs
+            .storage
+            .devices
+            .keep_recycled_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
     }
 
     /// Whether the space budget has room for a batch. For one without puts it always has: deletes free space in the end.
@@ -57,7 +60,7 @@ impl Background {
         let writer = self.jobs.log.writer()?;
         let left = || self.space_left(&writer.lock());
         let fits = || left().is_none_or(|left| left >= needed);
-        if fits() || matches!(self.jobs.storage.recycled.free(), Ok(true)) && fits() {
+        if fits() || matches!(self.jobs.storage.devices.free_recycled(), Ok(true)) && fits() {
             return Ok(());
         }
         // The caller waits, so this frees no more than is needed, and a little for the next writes.
@@ -66,7 +69,7 @@ impl Background {
             let freed = self.jobs.storage.free_dead(missing().max(FREED_BYTES_MIN));
             // Checked even if nothing was freed here: another thread may have punched or recycled meanwhile, which no
             // caller's count has.
-            if fits() || matches!(self.jobs.storage.recycled.free(), Ok(true)) && fits() {
+            if fits() || matches!(self.jobs.storage.devices.free_recycled(), Ok(true)) && fits() {
                 return Ok(());
             }
             // Rewriting packs comes last, since it costs most.
@@ -83,7 +86,7 @@ impl Background {
     /// theirs. Called at the end of each job, under no lock.
     pub(in crate::engine) fn keep_space_budget(&self) {
         let Some(budget) = self.jobs.settings.load().limits.space_bytes else { return };
-        let used = self.jobs.storage.reclaimer.pack_bytes() + self.jobs.storage.recycled.bytes();
+        let used = self.jobs.storage.reclaimer.pack_bytes() + self.jobs.storage.devices.recycled_bytes();
         if used > budget / 2 {
             self.jobs.storage.free_what_is_dead(used - budget / 2);
         }
@@ -103,7 +106,7 @@ impl Background {
         let compacting = self.jobs.compacting_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
         let files = self.jobs.storage.reclaimer.pack_bytes()
             + writer.wal.bytes()
-            + self.jobs.storage.recycled.bytes();
+            + self.jobs.storage.devices.recycled_bytes();
         let ingesting = self.ingesting_bytes.load(Relaxed);
         Some(budget.saturating_sub(files + in_memory + compacting + ingesting))
     }

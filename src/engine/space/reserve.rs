@@ -98,7 +98,7 @@ impl Storage {
 
     /// Frees the recycled files: a pack that died before anybody asked for space may have become one.
     pub(in crate::engine) fn free_recycled(&self) -> bool {
-        matches!(self.recycled.free(), Ok(true))
+        matches!(self.devices.free_recycled(), Ok(true))
     }
 
     /// Whether the reserve is given up, wholly or in part.

@@ -18,14 +18,19 @@ use super::reserve::Reserve;
 use crate::engine::keyspace::Trees;
 use crate::env::Env;
 use crate::store::files::device::Device;
+use crate::store::files::devices::Devices;
 use crate::store::files::recycled::RecycledFiles;
 
 /// What takes space, and what gives it back.
 #[derive(Debug)]
 pub(crate) struct Storage {
     pub(in crate::engine) env: Arc<dyn Env>,
+    /// The directory that has log and manifest.
     pub(in crate::engine) device: Arc<Device>,
+    /// Its recycled files.
     pub(in crate::engine) recycled: Arc<RecycledFiles>,
+    /// All directories.
+    pub(in crate::engine) devices: Arc<Devices>,
     pub(in crate::engine) reclaimer: Arc<Reclaimer>,
     pub(in crate::engine) reserve: Reserve,
     /// Their buffers hold space that somebody may need more.

@@ -1,7 +1,8 @@
 //! The file system of the simulated machine: directories of names, and what a power cut leaves of them.
 //!
-//! Operations are numbered over the whole disk. A sync covers the operations with numbers below the one that was next
-//! when the sync began. What else it covers depends on the [`Journal`].
+//! Operations are numbered over the whole machine. A sync covers the operations with numbers below the one that was next
+//! when the sync began. What else it covers, on the same device, depends on the [`Journal`]: a sync of one device says nothing of
+//! another.
 //!
 //! Limits, which suffice for the engine and its tests: a rename stays within one directory, further names of a file
 //! lie in other directories, and directories are never removed.
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::contents::Contents;
 use super::device::Devices;
@@ -20,7 +22,7 @@ use crate::env::sync::{Mutex, MutexGuard};
 /// What a sync makes durable besides its own file or directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Journal {
-    /// All names, lengths set and holes of the whole file system, as ext4's journal does. A power cut then keeps a
+    /// All names, lengths set and holes of its device, as ext4's journal does. A power cut then keeps a
     /// prefix of the changes to a directory.
     #[default]
     Ext4Like,
@@ -255,15 +257,19 @@ impl Disk {
     }
 
     /// Makes what was done to a file before operation `end` durable.
-    pub(super) fn sync(&mut self, inode: &SharedInode, end: u64) {
-        inode.lock().sync(end);
-        self.commit(end);
+    pub(super) fn sync(&mut self, inode: &SharedInode, end: u64, devices: &Devices) {
+        let used = {
+            let mut inode = inode.lock();
+            inode.sync(end);
+            inode.device_used().clone()
+        };
+        self.commit(end, devices, &used);
     }
 
     /// Makes what was done to the names in `dir` before operation `end` durable.
-    pub(super) fn sync_dir(&mut self, dir: &Path, end: u64) -> io::Result<()> {
+    pub(super) fn sync_dir(&mut self, dir: &Path, end: u64, devices: &Devices) -> io::Result<()> {
         self.directory(dir)?.sync(end);
-        self.commit(end);
+        self.commit(end, devices, devices.used(dir));
         Ok(())
     }
 
@@ -279,11 +285,20 @@ impl Disk {
         Ok(())
     }
 
-    /// What the journal adds to a sync.
-    fn commit(&mut self, end: u64) {
+    /// What the journal of a device adds to a sync. The device is the one that counts its bytes in `used`.
+    fn commit(&mut self, end: u64, devices: &Devices, used: &Arc<AtomicU64>) {
         if self.journal == Journal::Ext4Like {
-            self.directories.values_mut().filter(|dir| !dir.log.is_empty()).for_each(|dir| dir.sync(end));
-            self.dirty_metadata.iter().for_each(|inode| inode.lock().sync_metadata(end));
+            for (path, dir) in self.directories.iter_mut().filter(|(_, dir)| !dir.log.is_empty()) {
+                if Arc::ptr_eq(devices.used(path), used) {
+                    dir.sync(end);
+                }
+            }
+            for inode in &self.dirty_metadata {
+                let mut inode = inode.lock();
+                if Arc::ptr_eq(inode.device_used(), used) {
+                    inode.sync_metadata(end);
+                }
+            }
         }
         self.dirty_metadata.retain(|inode| inode.lock().has_dirty_metadata());
     }

@@ -261,7 +261,10 @@ impl Env for SimEnv {
         };
         let call = Call { operation: Operation::SyncDir, path: &dir, cost: Cost::Sync(0, flushes) };
         self.machine.call(call, |state, reach| match reach {
-            Reach::Done => state.disk.sync_dir(&dir, end),
+            Reach::Done => {
+                let State { disk, devices, .. } = state;
+                disk.sync_dir(&dir, end, devices)
+            }
             Reach::Cut | Reach::Never => Ok(()),
             Reach::Half | Reach::Refused => state.disk.abandon_dir(&dir, end),
         })

@@ -131,7 +131,10 @@ impl File for SimFile {
         };
         self.call(Operation::Sync, cost, |state, reach| {
             match reach {
-                Reach::Done => state.disk.sync(&self.inode, end),
+                Reach::Done => {
+                    let State { disk, devices, .. } = state;
+                    disk.sync(&self.inode, end, devices);
+                }
                 Reach::Cut | Reach::Never => {}
                 Reach::Half | Reach::Refused => self.inode.lock().abandon(end),
             }

@@ -76,6 +76,11 @@ pub(super) struct Inode {
 }
 
 impl Inode {
+    /// Where the inode's device counts its bytes.
+    pub(super) fn device_used(&self) -> &Arc<AtomicU64> {
+        &self.device_used
+    }
+
     /// A file without a name whose `contents` are durable.
     pub(super) fn new(number: u64, contents: Arc<Contents>, device_used: &Arc<AtomicU64>) -> Self {
         device_used.fetch_add(contents.allocated(), Ordering::Relaxed);

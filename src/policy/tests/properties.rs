@@ -673,10 +673,8 @@ fn outputs_cover_every_entry_and_stay_within_the_limits() {
 }
 
 #[test]
-fn the_single_placer_and_the_dropping_retainer_have_one_answer() {
+fn the_dropping_retainer_has_one_answer() {
     let config = PolicyConfig::leveldb();
-    let home = crate::types::DeviceId(3);
-    assert_eq!(config.placer.place(&PlaceView { home, level: 2 }), home);
     let plan = claim_of(1, parse_range("a-c"));
     assert!(!config.retainer.keeps(&plan));
 }

@@ -4,9 +4,11 @@
 //! has the life of a file.
 
 pub(crate) mod device;
+pub(crate) mod devices;
 pub(crate) mod file;
 pub(crate) mod meter;
 pub(crate) mod pack;
 pub(crate) mod pool;
 pub(crate) mod punch;
 pub(crate) mod recycled;
+pub(crate) mod write_queue;

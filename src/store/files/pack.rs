@@ -1,7 +1,8 @@
 //! Packs: the files that hold tables.
 //!
 //! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them. It
-//! syncs the file once ([`PackWriter::seal`]).
+//! syncs the file once ([`PackWriter::seal`]). A job that writes to several devices has a pack on each, which their queues write
+//! ([`write_queue`](super::write_queue)), and syncs all of them at once.
 //!
 //! # Invariants
 //!
@@ -13,31 +14,32 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::device::{Device, Named};
+use super::device::Named;
+use super::devices::{Devices, Member};
 use super::file::{StoreFile, write_piece};
 use super::meter::{ReadCause, WriteCause};
+use super::write_queue::{PackFile, What};
 use crate::env::Access;
 use crate::error::Result;
 use crate::format::edit::PackRecord;
 use crate::format::names::FileName;
 use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory, PackEntry};
-use crate::store::files::recycled::{NewFile, RecycledFiles};
+use crate::store::files::recycled::NewFile;
 use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 
 /// Bytes are written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// So many bytes of a pack may be on their way to the disk. Users' reads wait behind them. (If a pack is synced at once, all of it is.)
-const IN_FLIGHT_BYTES: u64 = 2 << 20;
+/// Room for a piece and for what is behind it.
+const BUFFER_BYTES: usize = WRITE_BYTES + WRITE_BYTES / 4;
 
 /// Most file descriptors that are kept open for reading.
 const DESCRIPTORS_MAX: usize = 768;
 
-/// The packs of one device, opened on demand.
+/// The packs of a store, opened on demand.
 #[derive(Debug)]
 pub(crate) struct PackStore {
-    device: Arc<Device>,
-    recycled: Arc<RecycledFiles>,
+    devices: Arc<Devices>,
     /// Packs that stay open: a reader beside a writer holds its packs by their open files.
     pinned: BTreeMap<PackId, Arc<StoreFile>>,
     /// Whether each table has a file descriptor of its own, instead of each pack.
@@ -51,20 +53,19 @@ pub(crate) struct PackStore {
 const WHOLE: u64 = 0;
 
 impl PackStore {
-    /// The packs in `device`. Those that are `pinned` stay readable even if their names are removed.
+    /// The packs on `devices`. Those that are `pinned` stay readable even if their names are removed.
     pub(crate) fn new(
-        device: Arc<Device>,
-        recycled: Arc<RecycledFiles>,
+        devices: Arc<Devices>,
         pinned: BTreeMap<PackId, Arc<StoreFile>>,
         per_table: bool,
     ) -> Self {
         let open = quick_cache::sync::Cache::new(DESCRIPTORS_MAX);
-        Self { device, recycled, pinned, per_table, open, opened: AtomicU64::new(0) }
+        Self { devices, pinned, per_table, open, opened: AtomicU64::new(0) }
     }
 
     /// Where the packs are.
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
+    pub(crate) fn devices(&self) -> &Arc<Devices> {
+        &self.devices
     }
 
     /// The pack's file, for reading.
@@ -85,7 +86,7 @@ impl PackStore {
         if let Some(file) = self.open.get(&(pack, place)) {
             return Ok(file);
         }
-        let file = Arc::new(self.device.open(FileName::Pack(pack), Access::Read)?);
+        let file = Arc::new(self.devices.of(pack).device.open(FileName::Pack(pack), Access::Read)?);
         self.opened.fetch_add(1, Relaxed);
         self.open.insert((pack, place), file.clone());
         Ok(file)
@@ -112,8 +113,9 @@ impl PackStore {
         cause: WriteCause,
         bytes: u64,
     ) -> Result<PackWriter> {
-        let file = self.recycled.take(FileName::Pack(id), bytes)?;
-        Ok(self.writer(id, file, place, cause))
+        let member = self.devices.member(place);
+        let file = member.recycled.take(FileName::Pack(id), bytes)?;
+        Ok(self.writer(id, file, member, cause))
     }
 
     /// As [`PackStore::create`], in a preallocated file if there is one, otherwise in one that is made now under the
@@ -125,22 +127,22 @@ impl PackStore {
         cause: WriteCause,
         (bytes, coming): (u64, usize),
     ) -> Result<PackWriter> {
-        let (id, file) = self.recycled.take_pack(bytes, coming, id)?;
-        Ok(self.writer(id, file, place, cause))
+        let member = self.devices.member(place);
+        let (id, file) = member.recycled.take_pack(bytes, coming, id)?;
+        Ok(self.writer(id, file, member, cause))
     }
 
-    fn writer(&self, id: PackId, file: NewFile, place: DeviceId, cause: WriteCause) -> PackWriter {
+    fn writer(&self, id: PackId, file: NewFile, member: Arc<Member>, cause: WriteCause) -> PackWriter {
+        self.devices.note(id, member.id);
         PackWriter {
-            device: self.device.clone(),
-            recycled: self.recycled.clone(),
-            place,
-            cause,
-            file: file.file,
+            devices: self.devices.clone(),
+            file: Arc::new(PackFile::new(file.file, member.recycled.clone(), cause)),
+            member,
             named: file.named,
             directory: PackDirectory { pack: id, tables: Vec::new() },
             written: 0,
-            on_disk: 0,
-            buffer: Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4),
+            expected: 0,
+            buffer: Vec::with_capacity(BUFFER_BYTES),
             sealed: false,
         }
     }
@@ -149,18 +151,17 @@ impl PackStore {
     /// next open. Returns `true` if the file has been removed, `false` if it became a recycled file.
     pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<bool> {
         self.close(pack);
-        self.recycled.give(FileName::Pack(pack), length)
+        let member = self.devices.of(pack);
+        self.devices.forget(pack);
+        member.recycled.give(FileName::Pack(pack), length)
     }
 
     /// As [`PackStore::release`], for a pack that must not be recycled.
     pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
         self.close(pack);
-        self.device.remove(FileName::Pack(pack))
-    }
-
-    /// Makes durable the names of packs that had them by `named`, unless they are durable: see [`PackWriter::named`].
-    pub(crate) fn sync_names(&self, named: Named) -> Result<()> {
-        self.device.sync_names_upto(named, WriteCause::Directory)
+        let member = self.devices.of(pack);
+        self.devices.forget(pack);
+        member.device.remove(FileName::Pack(pack))
     }
 }
 
@@ -193,19 +194,22 @@ pub(crate) fn stored_directory(file: &StoreFile, length: u64) -> Result<(u64, Pa
 /// A pack that a job is writing. If it is dropped before it is sealed, its file is removed.
 #[derive(Debug)]
 pub(crate) struct PackWriter {
-    device: Arc<Device>,
-    recycled: Arc<RecycledFiles>,
-    place: DeviceId,
-    cause: WriteCause,
-    file: StoreFile,
+    devices: Arc<Devices>,
+    member: Arc<Member>,
+    file: Arc<PackFile>,
     named: Named,
     directory: PackDirectory,
+    /// Bytes that are written, or handed to the device's queue.
     written: u64,
-    /// Up to here bytes are on the disk, or were when a part of the pack was written back.
-    on_disk: u64,
+    /// Bytes of the pack that the queue expects to be handed.
+    expected: u64,
     buffer: Vec<u8>,
     sealed: bool,
 }
+
+/// A pack that is being made durable. If it is dropped before [`Sealing::finish`], its file is removed.
+#[derive(Debug)]
+pub(crate) struct Sealing(PackWriter);
 
 impl PackWriter {
     pub(crate) fn id(&self) -> PackId {
@@ -241,15 +245,19 @@ impl PackWriter {
         &mut self.buffer
     }
 
-    /// Appends `piece`. A large one is not copied.
+    /// Appends `piece`. A large one is not copied, unless a queue writes it.
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<()> {
         if planted!("large-value-copied-for-its-table") {
             self.buffer.extend_from_slice(piece);
             return Ok(());
         }
-        let (recycled, file, cause) = (&self.recycled, &self.file, self.cause);
-        let write = |at, bytes: &[u8]| recycled.yielding(|| file.write(cause, at, bytes));
-        self.written = write_piece(self.written, piece, &mut self.buffer, write)?;
+        let (file, member) = (&self.file, &self.member);
+        let write = |offset, bytes: &[u8]| match &member.queue {
+            Some(queue) => queue.hand_over(file, What::Write { offset, bytes: bytes.to_vec() }),
+            None => file.write_piece(offset, bytes),
+        };
+        let written = write_piece(self.written, piece, &mut self.buffer, write);
+        self.written = self.member.noting(written)?;
         Ok(())
     }
 
@@ -262,59 +270,99 @@ impl PackWriter {
 
     /// The file, and the bytes that are not written to it yet.
     pub(crate) fn pending(&self) -> (&StoreFile, &[u8]) {
-        (&self.file, &self.buffer)
+        (self.file.file(), &self.buffer)
+    }
+
+    /// The device that has it.
+    pub(crate) fn device(&self) -> DeviceId {
+        self.member.id
+    }
+
+    /// Tells the device that a table of about `bytes` comes.
+    pub(crate) fn expect(&mut self, bytes: u64) {
+        self.expect_up_to(self.len() + bytes);
+    }
+
+    fn expect_up_to(&mut self, length: u64) {
+        let before = std::mem::replace(&mut self.expected, length.max(self.written));
+        if let Some(queue) = &self.member.queue {
+            queue.expect(self.expected.saturating_sub(before), before.saturating_sub(self.expected));
+        }
     }
 
     /// Notes a finished table.
     pub(crate) fn add_table(&mut self, table: TableId, keyspace: KeyspaceId, offset: u64) -> Extent {
         let length = self.len() - offset;
         self.directory.tables.push(PackEntry { table, keyspace, offset, length });
-        Extent { device: self.place, pack: self.directory.pack, offset, length }
+        self.expect_up_to(self.len());
+        self.member.gave(length);
+        Extent { device: self.member.id, pack: self.directory.pack, offset, length }
     }
 
-    /// Appends the directory and makes the contents durable. The name may not be durable: see
-    /// [`PackStore::sync_names`].
-    pub(crate) fn seal(mut self) -> Result<PackRecord> {
+    /// Appends the directory and makes the contents durable. The name may not be durable: see [`PackWriter::named`].
+    pub(crate) fn seal(self) -> Result<PackRecord> {
+        self.begin_seal()?.finish()
+    }
+
+    /// Begins to do that. Where the device has a queue, the caller may begin with other packs before it waits.
+    pub(crate) fn begin_seal(self) -> Result<Sealing> {
+        let member = self.member.clone();
+        member.noting(self.to_be_sealed())
+    }
+
+    fn to_be_sealed(mut self) -> Result<Sealing> {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());
+        self.expect_up_to(self.len());
         self.write_out(self.buffer.len())?;
-        if self.file.len()? > self.written && !planted!("rest-of-a-recycled-file-kept") {
-            // Cuts off the rest of the recycled file.
-            self.file.set_len(self.written)?;
+        match &self.member.queue {
+            Some(queue) => queue.hand_over(&self.file, What::Seal { length: self.written })?,
+            None => self.file.seal(self.written)?,
         }
-        if !planted!("pack-not-synced") {
-            self.file.sync(self.cause)?;
-        }
-        self.sealed = true;
-        Ok(PackRecord { id: self.id(), device: self.place, length: self.written })
+        Ok(Sealing(self))
     }
 
     /// Writes the first `length` bytes of the buffer.
     fn write_out(&mut self, length: usize) -> Result<()> {
-        self.recycled.yielding(|| self.file.write(self.cause, self.written, &self.buffer[..length]))?;
-        let start = self.written;
+        let offset = self.written;
+        let written = match &self.member.queue {
+            Some(queue) => {
+                let mut bytes = Vec::with_capacity(BUFFER_BYTES);
+                bytes.extend_from_slice(&self.buffer[length..]);
+                std::mem::swap(&mut bytes, &mut self.buffer);
+                bytes.truncate(length);
+                queue.hand_over(&self.file, What::Write { offset, bytes })
+            }
+            None => {
+                let written = self.file.write(offset, &self.buffer[..length]);
+                self.buffer.drain(..length);
+                written
+            }
+        };
         self.written += length as u64;
-        self.buffer.drain(..length);
-        self.write_back(start)
+        self.member.noting(written)
     }
+}
 
-    /// Starts to bring to the disk what was written from `start` on, and waits for what is too far behind.
-    fn write_back(&mut self, start: u64) -> Result<()> {
-        self.file.write_back(start..self.written, false)?;
-        let end = self.written.saturating_sub(IN_FLIGHT_BYTES);
-        if end > self.on_disk {
-            self.file.write_back(self.on_disk..end, true)?;
-            self.on_disk = end;
-        }
-        Ok(())
+impl Sealing {
+    /// Waits until the pack is durable.
+    pub(crate) fn finish(self) -> Result<PackRecord> {
+        let Self(mut pack) = self;
+        pack.member.noting(pack.file.wait_done())?;
+        pack.sealed = true;
+        Ok(PackRecord { id: pack.id(), device: pack.member.id, length: pack.written })
     }
 }
 
 impl Drop for PackWriter {
     fn drop(&mut self) {
         if !self.sealed {
+            if let Some(queue) = &self.member.queue {
+                queue.expect(0, self.expected.saturating_sub(self.written));
+            }
             // Nothing refers to it; if this fails, the next open removes it.
-            let _ = self.device.remove(FileName::Pack(self.id()));
+            let _ = self.member.device.remove(FileName::Pack(self.id()));
+            self.devices.forget(self.id());
         }
     }
 }

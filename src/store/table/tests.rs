@@ -18,9 +18,9 @@ use crate::format::table::Codec;
 use crate::merge::Cursor;
 use crate::store::cache::{Span, TableCache, Unit};
 use crate::store::files::device::Device;
+use crate::store::files::devices::Devices;
 use crate::store::files::meter::{Meter, ReadCause, WriteCause};
 use crate::store::files::pack::PackStore;
-use crate::store::files::recycled::RecycledFiles;
 use crate::types::{
     DeviceId, Epoch, Extent, KeyRange, KeyspaceId, Kind, PAGE_BYTES, PackId, RangeTombstone, Seq, Stamp,
     TableId, UpperBound,
@@ -46,8 +46,7 @@ impl Fixture {
         env.create_dir(dir).unwrap();
         let meter = Arc::new(Meter::default());
         let device = Arc::new(Device::new(env.clone(), dir.into(), meter.clone()));
-        let recycled = Arc::new(RecycledFiles::new(device.clone()));
-        let packs = Arc::new(PackStore::new(device, recycled, Default::default(), false));
+        let packs = Arc::new(PackStore::new(Arc::new(Devices::alone(device)), Default::default(), false));
         Self { env, meter, cache: Arc::new(TableCache::new(packs, bytes, 4096)) }
     }
 

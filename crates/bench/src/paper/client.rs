@@ -1,5 +1,6 @@
 //! A client of a store in an experiment: it carries out actions, times them, and checks every value that it reads.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,15 +85,23 @@ impl Records {
     /// # Errors
     /// Whatever the store reports; keys whose order is not that of their records.
     pub fn ingest(&self, db: &Db, count: u64) -> Result<()> {
+        self.ingest_range(db, 0..count)?;
+        Ok(db.wait_idle()?)
+    }
+
+    /// Brings these records, in ascending order of keys, straight into tables.
+    ///
+    /// # Errors
+    /// As [`Records::ingest`].
+    pub fn ingest_range(&self, db: &Db, records: Range<u64>) -> Result<()> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut ingest = db.ingest()?;
-        for record in 0..count {
+        for record in records {
             self.keys.build(record, &mut key);
             self.values.fill(record, 0, &mut value);
             ingest.push(&key, &value)?;
         }
-        ingest.finish()?;
-        Ok(db.wait_idle()?)
+        Ok(ingest.finish()?)
     }
 }
 

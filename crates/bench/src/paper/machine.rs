@@ -355,6 +355,25 @@ impl Lab {
         Some(env.clone())
     }
 
+    /// A second device of a simulated machine, with a directory for a store.
+    ///
+    /// # Errors
+    /// On a real machine, which has what it has.
+    pub fn add_device(&self, name: &str, model: DeviceModel) -> Result<PathBuf> {
+        let (env, _) =
+            self.simulated.as_ref().ok_or("a second device is to be had on a simulated machine alone")?;
+        let dir = Path::new("/").join(name);
+        env.add_device(&dir, model, 1 << 40);
+        Ok(dir)
+    }
+
+    /// Changes the device that [`Lab::add_device`] has added under `name`.
+    #[must_use]
+    pub fn device_setter(&self, name: &str) -> Box<dyn Fn(DeviceModel) + Send> {
+        let (env, dir) = (self.simulated.as_ref().map(|(env, _)| env.clone()), Path::new("/").join(name));
+        Box::new(move |model| env.iter().for_each(|env| env.set_device(&dir, model)))
+    }
+
     /// From here on a simulated device is what it was at first, changed by `change`; a real one stays what it is.
     pub fn vary_device(&self, change: impl FnOnce(&mut DeviceModel)) {
         if let Some((env, model)) = &self.simulated {

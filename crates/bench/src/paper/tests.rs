@@ -34,9 +34,9 @@ fn every_experiment_has_a_name_of_its_own_a_device_and_a_state_that_says_somethi
 
 #[test]
 fn what_lacks_its_mechanism_is_refused_by_the_name_of_it() {
-    let refused = run(find("nvme-8a").unwrap(), &choice(64.0)).unwrap_err().to_string();
-    assert!(refused.starts_with("nvme-8a cannot be run yet: it needs "), "{refused}");
-    assert!(refused.contains(&Need::Placement.to_string()), "{refused}");
+    let refused = run(find("nvme-8c").unwrap(), &choice(64.0)).unwrap_err().to_string();
+    assert!(refused.starts_with("nvme-8c cannot be run yet: it needs "), "{refused}");
+    assert!(refused.contains(&Need::UserSpaceDriver.to_string()), "{refused}");
     assert!(find("lsbm-99").is_err());
     assert!(run(find("bolt-4a").unwrap(), &choice(0.5)).is_err());
 }
@@ -122,4 +122,13 @@ fn a_run_comes_back_from_its_notation() {
     let run = small_run("bolt-6", 16384.0);
     let text = serde_json::to_string(&run).unwrap();
     assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+}
+
+#[test]
+fn figures_of_two_devices_run_and_the_serial_model_holds_at_any_scale() {
+    for id in ["nvme-model2", "nvme-model3", "nvme-dyn1", "nvme-dyn2", "nvme-wal", "nvme-8a", "nvme-8b"] {
+        small_run(id, 4096.0);
+    }
+    let run = small_run("nvme-model1", brief_or_long(256.0, 64.0));
+    assert!(run.relations.iter().all(|relation| relation.holds), "{:?}", run.relations);
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear,
-    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout,
-    Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
+    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer, PackLayout, Peak,
+    Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered, Unit,
 };
 use terrace::{Options, TreeOptions};
 
@@ -20,7 +20,7 @@ use crate::Result;
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
 /// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `flushes` are `cut` or `whole`; `descriptors` are `per-pack` or `per-table`;
-/// `packs` are `one-table`, or the size beyond which a compaction goes on in a new file.
+/// `placer` is `home`, `modN`, `slowPERCENT`, `levelN` or `dynamic`, with `/job` or `/table` behind it; `packs` are `one-table`, or the size beyond which a compaction goes on in a new file.
 ///
 /// # Errors
 /// An unknown profile or part, a parameter of a variant that the profile does not have, or a value out of its range.
@@ -103,9 +103,10 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "spring_ms" => gear(tree)?.spring = Duration::from_millis(value.parse()?),
         "yield_disk" => steady(tree)?.yield_disk = is_on(value)?,
         "yield_processor" => steady(tree)?.yield_processor = is_on(value)?,
-        "packs" if value == "one-table" => device(tree)?.packs = PackLayout::OneTable,
-        "packs" => device(tree)?.packs = PackLayout::Many { bytes_max: size(value)? },
-        "descriptors" => device(tree)?.descriptors = descriptors(value)?,
+        "packs" if value == "one-table" => tree.files.packs = PackLayout::OneTable,
+        "packs" => tree.files.packs = PackLayout::Many { bytes_max: size(value)? },
+        "placer" => tree.placer = placer(value)?,
+        "descriptors" => tree.files.descriptors = descriptors(value)?,
         "block_bytes" => tree.block_bytes = size(value)?.try_into()?,
         "partitioned_bytes_min" => tree.partitioned_bytes_min = size(value)?,
         _ => return Err("no such part; parts are named as the fields in terrace::tree are".into()),
@@ -335,11 +336,24 @@ fn burst(value: &str) -> Result<Burst> {
     }
 }
 
-fn device(tree: &mut TreeOptions) -> Result<&mut OneDevice> {
-    match &mut tree.placer {
-        Placer::OneDevice(device) => Ok(device),
-        _ => Err("only on one device".into()),
-    }
+fn placer(value: &str) -> Result<Placer> {
+    let (name, unit) = match value.split_once('/') {
+        Some((name, "job")) => (name, Unit::Job),
+        Some((name, "table")) => (name, Unit::Table),
+        Some((_, unit)) => return Err(format!("{unit:?} is not job or table").into()),
+        None => (value, Unit::default()),
+    };
+    let number = |kind: &str| name.strip_prefix(kind).map(str::parse::<u32>);
+    Ok(match name {
+        "home" => Placer::Home,
+        "dynamic" => Placer::Dynamic { unit },
+        _ => match (number("mod"), number("slow"), number("level")) {
+            (Some(n), _, _) => Placer::Mod { n: n?, unit },
+            (_, Some(percent), _) => Placer::Weighted { slow_percent: percent?.try_into()?, unit },
+            (_, _, Some(upto)) => Placer::Level { upto: upto?.try_into()? },
+            _ => return Err("not home, dynamic, modN, slowPERCENT or levelN".into()),
+        },
+    })
 }
 
 fn layout(value: &str) -> Result<Layout> {
@@ -420,6 +434,7 @@ mod tests {
     use terrace::tree::Retainer;
 
     use super::*;
+    use terrace::tree::Files;
 
     #[test]
     fn every_profile_is_known_by_its_name() {
@@ -431,7 +446,7 @@ mod tests {
     /// A field of the tree that is forgotten here cannot be set.
     #[test]
     fn every_part_can_be_set() {
-        let text = "default:table_bytes=2M:flushes=whole:packs=64M:descriptors=per-table:\
+        let text = "default:table_bytes=2M:flushes=whole:packs=64M:descriptors=per-table:placer=mod4/job:\
                     group_bytes=3G:group_parts=5:picker=least-overlap:settle=off:block_bytes=8K:partitioned_bytes_min=9M:\
                     layout=leveled:level1_bytes=11M:ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
                     debt_slow_bytes=8:debt_stop_bytes=9:yield_disk=off:yield_processor=off";
@@ -445,10 +460,11 @@ mod tests {
                 yield_disk: false,
                 yield_processor: false,
             }),
-            placer: Placer::OneDevice(OneDevice {
+            files: Files {
                 packs: PackLayout::Many { bytes_max: 64 << 20 },
                 descriptors: Descriptors::PerTable,
-            }),
+            },
+            placer: Placer::Mod { n: 4, unit: Unit::Job },
             caching: Caching::Adaptive,
             block_bytes: 8 << 10,
             partitioned_bytes_min: 9 << 20,
@@ -457,7 +473,7 @@ mod tests {
         let adaptive = options("leveldb-2m:layout=adaptive:l0_bytes=12M:l0_runs=5:packs=1G").unwrap().tree;
         assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
         let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
-        assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
+        assert_eq!(adaptive.files, Files { packs, descriptors });
         let guarded = options(
             "default:layout=guarded:picker=guards:cutter=guards:l0_trigger=3:top_bits=20:bits_step=1:runs_max=4:guard_bytes=1M",
         );
@@ -489,9 +505,9 @@ mod tests {
         assert_eq!(prefixed.picker, Picker::Components(components));
         let tables = TableSize { table_bytes: 4 << 20, flushes: Flushes::Cut };
         assert_eq!(prefixed.cutter, Cutter::Prefix(tables));
-        let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
+        let separate = Files { packs: PackLayout::OneTable, ..Files::default() };
         let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
-        assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });
+        assert_eq!(tree, TreeOptions { files: separate, ..TreeOptions::default() });
     }
 
     #[test]

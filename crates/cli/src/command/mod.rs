@@ -7,6 +7,7 @@ mod completions;
 mod count;
 mod delete;
 mod delete_range;
+mod devices;
 mod dump;
 mod files;
 mod get;
@@ -55,6 +56,7 @@ pub enum Command {
     Verify(verify::Arguments),
     Repair(repair::Arguments),
     Compact(compact::Arguments),
+    Devices(devices::Arguments),
     Keyspace(keyspace::Arguments),
     ManifestDump(manifest_dump::Arguments),
     WalDump(wal_dump::Arguments),
@@ -85,6 +87,7 @@ impl Command {
             Self::Verify(arguments) => verify::run(&arguments),
             Self::Repair(arguments) => repair::run(&arguments),
             Self::Compact(arguments) => compact::run(&arguments),
+            Self::Devices(arguments) => devices::run(&arguments),
             Self::Keyspace(arguments) => keyspace::run(&arguments),
             Self::ManifestDump(arguments) => manifest_dump::run(&arguments),
             Self::WalDump(arguments) => wal_dump::run(&arguments),

@@ -27,6 +27,7 @@ use terrace::env::simulated::{Journal, SimConfig, SimEnv};
 
 use self::diary::Diary;
 use self::runner::{Machine, Ran, Runner};
+use crate::client::with_devices;
 use crate::option_sets;
 use crate::panics::explained;
 use crate::seed::Rng;
@@ -143,7 +144,7 @@ impl Life {
         let config = SimConfig { seed, journal, preemption_percent, ..SimConfig::default() };
         let ((_, options), steps, diary) = (self.shape(), steps.to_vec(), diary.clone());
         SimEnv::run(config, move |env| {
-            let mut runner = Runner::new(Machine::Simulated(env), options, seed, diary);
+            let mut runner = Runner::new(Machine::Simulated(with_devices(env)), options, seed, diary);
             steps.into_iter().for_each(|number| runner.step(number));
             runner.finish()
         })

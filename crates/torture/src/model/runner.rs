@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use terrace::env::Env;
@@ -11,7 +11,7 @@ use terrace::{Db, Keyspace, Options};
 
 use super::diary::Diary;
 use super::readers::{Position, View, Walk};
-use crate::client::DIR;
+use crate::client::builder;
 use crate::oracle::{DEFAULT, Model};
 use crate::seed::Rng;
 use crate::suite::Tally;
@@ -137,11 +137,11 @@ impl Runner {
         let builder = match &self.machine {
             Machine::Simulated(env) => {
                 let env: Arc<dyn Env> = env.clone();
-                Db::builder(Path::new(DIR)).env(env)
+                builder(&self.options).env(env)
             }
-            Machine::Real(dir) => Db::builder(dir),
+            Machine::Real(dir) => Db::builder(dir).options(self.options.clone()),
         };
-        let db = builder.options(self.options.clone()).open().unwrap_or_else(|e| panic!("no opening: {e:?}"));
+        let db = builder.open().unwrap_or_else(|e| panic!("no opening: {e:?}"));
         self.spaces.clear();
         for name in db.keyspaces() {
             self.spaces.insert(name.clone(), db.existing_keyspace(&name).unwrap().unwrap());

@@ -19,8 +19,17 @@ const DIR: &str = "/db";
 
 fn opened(env: &Arc<SimEnv>) -> Arc<Engine> {
     let (env, options, (listener, filters)) = (env.clone(), Default::default(), Default::default());
-    open(&Opening { dir: DIR.into(), env, options, read_only: false, must_exist: false, listener, filters })
-        .unwrap()
+    open(&Opening {
+        dir: DIR.into(),
+        devices: Vec::new(),
+        env,
+        options,
+        read_only: false,
+        must_exist: false,
+        listener,
+        filters,
+    })
+    .unwrap()
 }
 
 fn put(engine: &Engine, key: &str, value: &str) {

@@ -12,7 +12,7 @@ use crate::types::KeyRange;
 
 fn opening(env: &Arc<SimEnv>, options: Options, read_only: bool) -> Opening {
     let (dir, env, (listener, filters)) = (PathBuf::from("/db"), env.clone(), Default::default());
-    Opening { dir, env, options, read_only, must_exist: false, listener, filters }
+    Opening { dir, devices: Vec::new(), env, options, read_only, must_exist: false, listener, filters }
 }
 
 /// Between a writer's question who holds a file and its rename a reader may take hold of it, in vain.
@@ -26,9 +26,10 @@ fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
             writer.write.commit(&batch, Durability::Buffered).unwrap();
             writer.write.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
         };
-        let device = Device::new(env.clone(), "/db".into(), Arc::default());
+        let device = Arc::new(Device::new(env.clone(), "/db".into(), Arc::default()));
+        let devices = Arc::new(Devices::alone(device.clone()));
         let (opening, chunks) = (opening(&env, Options::default(), true), Arc::new(ChunkPool::new(0)));
-        let store = Store { opening: &opening, device: Arc::new(device), id: StoreId(0), chunks };
+        let store = Store { opening: &opening, device, devices, id: StoreId(0), chunks };
         let see = || store.assemble(&Manifest::load(&store.device).unwrap()).unwrap();
         let verdict = |seen: &Catalog| store.check_held(seen).map_err(|error| error.kind());
 
@@ -67,9 +68,10 @@ fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifes
         }
         writer.write.commit(&batch, Durability::Buffered).unwrap();
         writer.write.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
-        let device = Device::new(env.clone(), "/db".into(), Arc::default());
+        let device = Arc::new(Device::new(env.clone(), "/db".into(), Arc::default()));
+        let devices = Arc::new(Devices::alone(device.clone()));
         let (opening, chunks) = (opening(&env, options, true), Arc::new(ChunkPool::new(0)));
-        let store = Store { opening: &opening, device: Arc::new(device), id: StoreId(0), chunks };
+        let store = Store { opening: &opening, device, devices, id: StoreId(0), chunks };
         let see = || store.assemble(&Manifest::load(&store.device).unwrap()).unwrap();
 
         let seen = see();

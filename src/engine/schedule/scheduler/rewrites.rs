@@ -6,9 +6,12 @@
 //! It touches what [`Background`] holds.
 
 use super::{Background, Basis, State};
+use crate::catalog::TableMeta;
+use crate::engine::keyspace::tree::Tree;
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
-use crate::policy::{Plan, PlanKind, Reason, next_rewrite};
+use crate::policy::{Plan, PlanKind, Reason, next_departure, next_rewrite};
+use crate::types::{DeviceId, KeyRange};
 
 impl Background {
     /// Whether `plan` is a rewrite, and may start now.
@@ -106,6 +109,55 @@ impl Background {
                 // Those packs are passed over now.
                 Ok(false) => {}
                 Err(_) => return false,
+            }
+        }
+    }
+
+    /// Copies the tables on `device` to others, until no version that is in force has one there. It cannot end early: it looks
+    /// again after each copy, and after each job that ends.
+    ///
+    /// What lies in level 0 goes with its compactions: REQUIRES: nothing new is placed on the device.
+    pub(crate) fn drain(&self, device: DeviceId) -> Result<()> {
+        let is_there = |table: &TableMeta| table.extent.device == device;
+        let has_some = |tree: &Tree| tree.view().version.tables().any(|(_, table)| is_there(table));
+        loop {
+            self.jobs.health.check_writable()?;
+            let trees: Vec<_> = self.trees().values().filter(|tree| has_some(tree)).cloned().collect();
+            if trees.is_empty() {
+                return Ok(());
+            }
+            for tree in &trees {
+                if tree.view().version.level(0).tables().any(|table| is_there(table)) {
+                    self.compact(tree, &KeyRange::everything())?;
+                }
+            }
+            self.copy_away(device)?;
+        }
+    }
+
+    /// Copies some tables away from `device`, or waits until a job has ended.
+    fn copy_away(&self, device: DeviceId) -> Result<()> {
+        let mut state = self.scheduler.state.lock();
+        while state.rewrites > 0 {
+            self.scheduler.done.wait(&mut state);
+        }
+        let basis = state.basis();
+        let may = |keyspace| !basis.barred.contains(&keyspace);
+        let plan = || self.with_views(&basis.busy, may, false, |views| next_departure(views, device));
+        let (mut state, plan) = self.plan_unlocked(state, plan);
+        match plan {
+            _ if state.changes != basis.changes => Ok(()),
+            Some(plan) => {
+                let (state, result) = self.rewrite_claimed(state, &plan, || {});
+                drop(state);
+                result.map(drop)
+            }
+            None => {
+                // What is left is claimed by others.
+                if state.compactions > 0 || state.rewrites > 0 {
+                    self.scheduler.done.wait(&mut state);
+                }
+                Ok(())
             }
         }
     }

@@ -132,8 +132,16 @@ fn i16_a_sealed_memtable_is_complete_and_holds_only_what_is_visible() {
             let (dir, options) = (PathBuf::from("/db"), Options::default());
             let (listener, filters) = Default::default();
             let (env_of_store, read_only, must_exist) = (env.clone(), false, false);
-            let opening =
-                Opening { dir, env: env_of_store, options, read_only, must_exist, listener, filters };
+            let opening = Opening {
+                dir,
+                devices: Vec::new(),
+                env: env_of_store,
+                options,
+                read_only,
+                must_exist,
+                listener,
+                filters,
+            };
             let engine = open(&opening).unwrap();
             let writers = [(); 3].map(|()| {
                 let (engine, env_of_writer) = (engine.clone(), env.clone());

@@ -113,7 +113,7 @@ impl ReclaimThread {
         let mut is_free = false;
         if !self.health.is_poisoned() {
             let packs = self.cache.packs();
-            let is_linked = is_linked(&self.storage.device, pack.id);
+            let is_linked = is_linked(&self.storage.devices.of(pack.id).device, pack.id);
             // A pack with holes would have to be filled again, and a pack with a second name is a copy that somebody
             // made: neither is recycled. A pack that cannot be given up now is unlinked at the next open.
             let removed = match pack.is_whole && !is_linked && !is_asked {
@@ -159,7 +159,7 @@ impl ReclaimThread {
     /// Makes durable the holes of a pack that were punched at leisure.
     fn sync_later<'a>(&'a self, state: MutexGuard<'a, State>, pack: PackId) -> MutexGuard<'a, State> {
         drop(state);
-        let file = self.storage.device.open(FileName::Pack(pack), Access::ReadWrite);
+        let file = self.storage.devices.of(pack).device.open(FileName::Pack(pack), Access::ReadWrite);
         let mut state = self.storage.reclaimer.state.lock();
         match file {
             Ok(file) => self.sync_holes(state, pack, &file).0,
@@ -255,7 +255,8 @@ impl ReclaimThread {
     fn punch_picked<'a>(&'a self, state: MutexGuard<'a, State>, pick: Pick) -> (MutexGuard<'a, State>, Done) {
         drop(state);
         let start = self.storage.env.now();
-        let Attempt { punched, obstacle, file } = punch(&self.storage.device, pick.pack, &pick.byte_ranges);
+        let Attempt { punched, obstacle, file } =
+            punch(&self.storage.devices.of(pick.pack).device, pick.pack, &pick.byte_ranges);
         let holes = &pick.byte_ranges[..punched];
         let bytes = holes.iter().map(|hole| hole.end - hole.start).sum();
         let mut state = self.storage.reclaimer.state.lock();

@@ -1,6 +1,7 @@
 //! "Improving Performance in LSM-Tree based Key-Value Stores using NVMe" (University of Wisconsin-Madison, 2022).
 
 use crate::paper::experiment::{Experiment, Need, State};
+use crate::paper::figures::nvme;
 
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -56,7 +57,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "in that order; Mod2 about RAID0",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement, Need::Striping]),
+        state: State::Runs { figure: nvme::throughput, missing: &[] },
     },
     Experiment {
         id: "nvme-8b",
@@ -67,7 +68,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "the reverse order",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement, Need::Striping]),
+        state: State::Runs { figure: nvme::latency, missing: &[] },
     },
     Experiment {
         id: "nvme-8c",
@@ -78,7 +79,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "as on ext4, but SPDK-Mod4 above SPDK",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement, Need::UserSpaceDriver]),
+        state: State::Needs(&[Need::UserSpaceDriver]),
     },
     Experiment {
         id: "nvme-8d",
@@ -89,7 +90,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "as on ext4, but SPDK-Mod4 below SPDK",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement, Need::UserSpaceDriver]),
+        state: State::Needs(&[Need::UserSpaceDriver]),
     },
     Experiment {
         id: "nvme-model1",
@@ -100,7 +101,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "1.00, 0.63, 0.53, 0.36, 0.22 within 5 %",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement]),
+        state: State::Runs { figure: nvme::serial_writer, missing: &[] },
     },
     Experiment {
         id: "nvme-model2",
@@ -111,7 +112,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "a peak near 0.18, about 1.22",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement]),
+        state: State::Runs { figure: nvme::overlapped_writer, missing: &[] },
     },
     Experiment {
         id: "nvme-model3",
@@ -122,7 +123,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "by table with 1 job reaches what by job needs 4 for",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement, Need::Striping]),
+        state: State::Runs { figure: nvme::units, missing: &[("by block", Need::Striping)] },
     },
     Experiment {
         id: "nvme-dyn1",
@@ -133,7 +134,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "dynamic recovers within seconds, weighted stays low",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement]),
+        state: State::Runs { figure: nvme::slowed_midway, missing: &[] },
     },
     Experiment {
         id: "nvme-dyn2",
@@ -144,7 +145,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "dynamic shifts writes away, lower p99",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement]),
+        state: State::Runs { figure: nvme::read_beside, missing: &[] },
     },
     Experiment {
         id: "nvme-crash",
@@ -155,7 +156,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "a prefix of the acknowledged commits",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement]),
+        state: State::Needs(&[Need::TortureSuite]),
     },
     Experiment {
         id: "nvme-wal",
@@ -166,6 +167,6 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "the log on the slow device dominates",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::Placement]),
+        state: State::Runs { figure: nvme::log_on_either, missing: &[] },
     },
 ];

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use terrace::env::sync::Mutex;
-use terrace::tree::{Cutter, OneDevice, PackLayout, Placer};
+use terrace::tree::{Cutter, PackLayout};
 use terrace::{EventListener, JobEnd, Options, Stats};
 
 /// Syncs of files and manifest that jobs should have taken.
@@ -33,8 +33,8 @@ pub(super) struct Jobs {
 impl Jobs {
     /// For a store with `options`.
     pub(super) fn new(options: &Options) -> Arc<Self> {
-        let file_bytes = match (&options.tree.placer, &options.tree.cutter) {
-            (Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }), _) => *bytes_max,
+        let file_bytes = match (&options.tree.files.packs, &options.tree.cutter) {
+            (PackLayout::Many { bytes_max }, _) => *bytes_max,
             (_, Cutter::Size(size) | Cutter::Prefix(size)) => size.table_bytes,
             // None of the stores that are compared is of another shape.
             _ => u64::MAX,

@@ -7,6 +7,7 @@ mod bolt_syncs;
 mod bolt_ycsb;
 pub mod dlc;
 pub mod lsbm;
+pub mod nvme;
 pub mod ptier;
 mod scaled;
 mod ycsb;
@@ -17,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Components, Cutter, Flushes, Geared, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout,
-    Picker, Placer, Prefixed, RatioWindow, TableSize, Tiered,
+    Adaptive, Components, Cutter, Flushes, Geared, Guarded, Layout, Leveled, Pacer, PackLayout, Picker,
+    Prefixed, RatioWindow, TableSize, Tiered,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -150,17 +151,12 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         )]),
         other => entries.push(("pacer", format!("{other:?}"))),
     }
-    match tree.placer {
-        Placer::OneDevice(OneDevice { packs, descriptors }) => {
-            let files = match packs {
-                PackLayout::OneTable => "a file per table".to_owned(),
-                PackLayout::Many { bytes_max } => format!("a file per job, at most {bytes_max} B"),
-                other => format!("{other:?}"),
-            };
-            entries.extend([("files", files), ("descriptors", format!("{descriptors:?}"))]);
-        }
-        other => entries.push(("files", format!("{other:?}"))),
-    }
+    let files = match tree.files.packs {
+        PackLayout::OneTable => "a file per table".to_owned(),
+        PackLayout::Many { bytes_max } => format!("a file per job, at most {bytes_max} B"),
+        other => format!("{other:?}"),
+    };
+    entries.extend([("files", files), ("descriptors", format!("{:?}", tree.files.descriptors))]);
     entries
 }
 

@@ -1,9 +1,7 @@
 //! Sizes of a tree at the scale of a run.
 
 use terrace::TreeOptions;
-use terrace::tree::{
-    Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer,
-};
+use terrace::tree::{Cutter, Group, Layout, Pacer, PackLayout, Picker, RatioWindow, Retainer};
 
 use super::LEVEL1_BYTES_MIN;
 use crate::paper::experiment::Setting;
@@ -65,7 +63,7 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
             }
         }
     }
-    if let Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }) = &mut tree.placer {
+    if let PackLayout::Many { bytes_max } = &mut tree.files.packs {
         *bytes_max = setting.scaled(*bytes_max).max(PACK_BYTES_MIN);
     }
 }

@@ -1,0 +1,320 @@
+//! The devices of a store: its directories, and which of them has each pack.
+//!
+//! The first one, *home*, has the log and the manifest. The others have packs alone. A pack that is not noted is at home.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::device::{Device, Named};
+use super::meter::WriteCause;
+use super::recycled::RecycledFiles;
+use super::write_queue::WriteQueue;
+use crate::env::sync::OrderedMutex;
+use crate::env::{Env, FileLock, Space};
+use crate::error::{ErrorKind, Result};
+use crate::types::{DeviceId, PackId};
+
+/// So much of a device is left free, or one part in [`KEPT_PART`] of it, if that is less.
+const KEPT_BYTES: u64 = 64 << 20;
+const KEPT_PART: u64 = 64;
+
+/// Bytes per second of a device that was not measured.
+pub(crate) const UNKNOWN_BANDWIDTH: u64 = 100_000_000;
+
+/// A device that was found full gets nothing for so long.
+const FULL: Duration = Duration::from_secs(10);
+
+/// How long reads of blocks wait for a device, in nanoseconds.
+#[derive(Debug, Default)]
+struct ReadTimes {
+    /// Of the last ones, on average.
+    lately: AtomicU64,
+    /// The least that this has been: how long they take when nothing is in the way.
+    least: AtomicU64,
+    /// How many there were.
+    count: AtomicU64,
+    /// When the last one ended.
+    last: AtomicU64,
+}
+
+/// A read counts one part in this many for the average.
+const AVERAGED: u64 = 32;
+
+/// Readers wait if reads take so many times as long as they should.
+const WAIT_FACTOR: u64 = 3;
+
+/// Reads that are so long ago tell nothing.
+const READ_LATELY: Duration = Duration::from_secs(1);
+
+impl ReadTimes {
+    fn note(&self, (started, ended): (Duration, Duration)) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let taken = nanos(ended.saturating_sub(started)).max(1);
+        let before = self.lately.load(Relaxed);
+        let lately = if before == 0 { taken } else { before - before / AVERAGED + taken / AVERAGED };
+        self.lately.store(lately, Relaxed);
+        self.last.store(nanos(ended), Relaxed);
+        if self.count.fetch_add(1, Relaxed) >= AVERAGED {
+            let least = self.least.load(Relaxed);
+            self.least.store(if least == 0 { lately } else { least.min(lately) }, Relaxed);
+        }
+    }
+
+    fn are_slow(&self, now: Duration) -> bool {
+        let (lately, least) = (self.lately.load(Relaxed), self.least.load(Relaxed));
+        let is_recent = now.as_nanos() < u128::from(self.last.load(Relaxed)) + READ_LATELY.as_nanos();
+        least > 0 && lately > least.saturating_mul(WAIT_FACTOR) && is_recent
+    }
+}
+
+/// One directory of the store.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: DeviceId,
+    pub(crate) device: Arc<Device>,
+    pub(crate) recycled: Arc<RecycledFiles>,
+    /// Bytes per second that it was measured to write when it was added.
+    pub(crate) rated_bandwidth: u64,
+    /// Where a store has several.
+    pub(crate) queue: Option<WriteQueue>,
+    /// Bytes of all tables that it was given.
+    given: AtomicU64,
+    reads: ReadTimes,
+    /// Whether it gets nothing more, because it is to be removed.
+    is_leaving: AtomicBool,
+    /// Until then it is taken for full, in nanoseconds of the monotonic clock.
+    full_until: AtomicU64,
+    _lock: Option<FileLock>,
+}
+
+impl Member {
+    pub(crate) fn new(
+        (id, device): (DeviceId, Arc<Device>),
+        rated_bandwidth: u64,
+        queue: Option<WriteQueue>,
+        lock: Option<FileLock>,
+    ) -> Self {
+        let recycled = Arc::new(RecycledFiles::new(device.clone()));
+        let (given, reads, full_until, is_leaving) = Default::default();
+        Self {
+            id,
+            device,
+            recycled,
+            rated_bandwidth,
+            queue,
+            given,
+            reads,
+            is_leaving,
+            full_until,
+            _lock: lock,
+        }
+    }
+
+    /// Notes that it was given a table of so many bytes.
+    pub(in crate::store) fn gave(&self, bytes: u64) {
+        self.given.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes that a write has found it full.
+    fn found_full(&self) {
+        let until = self.device.now() + FULL;
+        self.full_until.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// The same result; if it is that the disk is full, it is noted.
+    pub(in crate::store) fn noting<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| {
+            if error.kind() == ErrorKind::DiskFull {
+                self.found_full();
+            }
+        })
+    }
+
+    /// Bytes of all tables that it was given.
+    pub(crate) fn given_bytes(&self) -> u64 {
+        self.given.load(Relaxed)
+    }
+
+    /// Bytes that it was given and has not written.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.queue.as_ref().map_or(0, WriteQueue::pending_bytes)
+    }
+
+    /// Bytes per second that it has written lately.
+    pub(crate) fn bandwidth(&self) -> u64 {
+        self.queue.as_ref().and_then(WriteQueue::bandwidth).unwrap_or(self.rated_bandwidth)
+    }
+
+    /// Whether readers wait for it longer than they should.
+    pub(crate) fn readers_wait(&self) -> bool {
+        self.reads.are_slow(self.device.now())
+    }
+
+    /// From now on it gets nothing, or is again like others.
+    pub(crate) fn set_leaving(&self, is_leaving: bool) {
+        self.is_leaving.store(is_leaving, Relaxed);
+    }
+
+    /// The same device with a queue, where it has got company.
+    pub(crate) fn with_queue(&self, rated_bandwidth: u64, queue: WriteQueue) -> Self {
+        let (device, recycled) = (self.device.clone(), self.recycled.clone());
+        let given = AtomicU64::new(self.given_bytes());
+        Self { recycled, given, ..Self::new((self.id, device), rated_bandwidth, Some(queue), None) }
+    }
+
+    /// Bytes that are left there for tables; 0 where that cannot be told.
+    pub(crate) fn free_bytes(&self, env: &dyn Env) -> u64 {
+        if self.is_leaving.load(Relaxed) {
+            return 0;
+        }
+        if u128::from(self.full_until.load(Relaxed)) > env.now().as_nanos() {
+            return 0;
+        }
+        let room = |space: Space| space.free.saturating_sub(KEPT_BYTES.min(space.total / KEPT_PART));
+        env.space(self.device.dir()).map_or(0, room)
+    }
+}
+
+/// The directories of an open store.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    /// Home first.
+    members: ArcSwap<Vec<Arc<Member>>>,
+    /// The packs that are not at home.
+    places: OrderedMutex<HashMap<PackId, DeviceId>>,
+}
+
+impl Devices {
+    /// These, home first.
+    pub(crate) fn new(members: Vec<Member>) -> Self {
+        let members = members.into_iter().map(Arc::new).collect();
+        Self { members: ArcSwap::from_pointee(members), places: OrderedMutex::default() }
+    }
+
+    /// Home alone.
+    pub(crate) fn alone(home: Arc<Device>) -> Self {
+        Self::new(vec![Member::new((DeviceId(0), home), UNKNOWN_BANDWIDTH, None, None)])
+    }
+
+    /// All of them, home first.
+    pub(crate) fn members(&self) -> Arc<Vec<Arc<Member>>> {
+        self.members.load_full()
+    }
+
+    /// The one that has log and manifest.
+    pub(crate) fn home(&self) -> Arc<Member> {
+        self.members.load()[0].clone()
+    }
+
+    /// Time since a fixed moment.
+    pub(crate) fn now(&self) -> Duration {
+        self.members.load()[0].device.now()
+    }
+
+    /// The device `id`; home if there is none of that id.
+    pub(crate) fn member(&self, id: DeviceId) -> Arc<Member> {
+        let members = self.members.load();
+        members.iter().find(|member| member.id == id).unwrap_or(&members[0]).clone()
+    }
+
+    /// Notes when a read of a block on a device started and ended, where there are several.
+    pub(in crate::store) fn note_read(&self, id: DeviceId, times: (Duration, Duration)) {
+        let members = self.members.load();
+        if members.len() > 1
+            && let Some(member) = members.iter().find(|member| member.id == id)
+        {
+            member.reads.note(times);
+        }
+    }
+
+    /// The device that has `pack`.
+    pub(crate) fn of(&self, pack: PackId) -> Arc<Member> {
+        let place = self.places.lock().get(&pack).copied();
+        place.map_or_else(|| self.home(), |id| self.member(id))
+    }
+
+    /// Takes in `member`; `home` takes the place of the one that is there.
+    pub(crate) fn add(&self, home: Option<Member>, member: Member) {
+        let mut members = (*self.members()).clone();
+        if let Some(home) = home {
+            members[0] = Arc::new(home);
+        }
+        members.push(Arc::new(member));
+        self.members.store(Arc::new(members));
+    }
+
+    /// Number of packs, written or being written, on the device `id`, which is not home. Readers may hold some that no version in
+    /// force has.
+    pub(crate) fn packs_on(&self, id: DeviceId) -> usize {
+        self.places.lock().values().filter(|place| **place == id).count()
+    }
+
+    /// Lets the device `id` go, on which there is no pack.
+    pub(crate) fn remove(&self, id: DeviceId) {
+        let members = self.members();
+        let (gone, left): (Vec<_>, Vec<_>) = members.iter().cloned().partition(|member| member.id == id);
+        self.members.store(Arc::new(left));
+        for member in gone {
+            if let Some(queue) = &member.queue {
+                queue.stop();
+            }
+            member.recycled.close();
+        }
+    }
+
+    /// Notes which device has `pack`.
+    pub(crate) fn note(&self, pack: PackId, id: DeviceId) {
+        if self.members.load()[0].id != id {
+            self.places.lock().insert(pack, id);
+        }
+    }
+
+    /// Notes that there is no such pack any more.
+    pub(in crate::store) fn forget(&self, pack: PackId) {
+        self.places.lock().remove(&pack);
+    }
+
+    /// From now on keeps up to `bytes_max` bytes of dead files, on all devices together.
+    pub(crate) fn keep_recycled_up_to(&self, bytes_max: u64) {
+        let members = self.members.load();
+        members.iter().for_each(|member| member.recycled.keep_up_to(bytes_max / members.len() as u64));
+    }
+
+    /// Bytes that recycled files take.
+    pub(crate) fn recycled_bytes(&self) -> u64 {
+        self.members.load().iter().map(|member| member.recycled.bytes()).sum()
+    }
+
+    /// Number of preallocated packs that no job has taken.
+    pub(crate) fn pooled(&self) -> u64 {
+        self.members.load().iter().map(|member| member.recycled.pooled()).sum()
+    }
+
+    /// Frees the space of recycled files. Returns whether any space came free.
+    pub(crate) fn free_recycled(&self) -> Result<bool> {
+        let members = self.members.load();
+        members.iter().try_fold(false, |freed, member| Ok(member.recycled.free()? | freed))
+    }
+
+    /// Makes durable the names that packs had by these moments, each on its device.
+    pub(crate) fn sync_names(&self, named: &[(DeviceId, Named)]) -> Result<()> {
+        let sync = |&(id, named): &(DeviceId, Named)| {
+            self.member(id).device.sync_names_upto(named, WriteCause::Directory)
+        };
+        named.iter().try_for_each(sync)
+    }
+
+    /// Ends the write queues, and keeps no dead files from now on.
+    pub(crate) fn close(&self) {
+        for member in self.members.load().iter() {
+            if let Some(queue) = &member.queue {
+                queue.stop();
+            }
+            member.recycled.close();
+        }
+    }
+}

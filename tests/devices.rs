@@ -1,0 +1,274 @@
+//! A store on several devices: where its tables go, and what is refused.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
+use terrace::env::{Env, Priority};
+use terrace::tree::{Cutter, Flushes, Placer, TableSize, Unit};
+use terrace::{Builder, Db, DeviceStats, ErrorKind, Options, TreeOptions, WriteBatch};
+
+const HOME: &str = "/home";
+const SECOND: &str = "/second";
+
+fn disk(megabytes: u64) -> DeviceModel {
+    DeviceModel { write_bandwidth: megabytes * 1_000_000, ..DeviceModel::nvme() }
+}
+
+/// A machine with disks of 450 and 100 MB/s.
+fn machine(seed: u64) -> Arc<SimEnv> {
+    let config = SimConfig { seed, device: disk(450), preemption_percent: 0, ..SimConfig::default() };
+    let env = SimEnv::new(config);
+    env.add_device(Path::new(SECOND), disk(100), 1 << 40);
+    env
+}
+
+fn options(placer: Placer) -> Options {
+    let cutter = Cutter::Size(TableSize { table_bytes: 256 << 10, flushes: Flushes::Cut });
+    Options {
+        memtable_bytes: 4 << 20,
+        tree: TreeOptions { placer, cutter, ..TreeOptions::default() },
+        ..Options::default()
+    }
+}
+
+fn builder(env: &Arc<SimEnv>, placer: Placer) -> Builder {
+    Db::builder(HOME).env(env.clone()).options(options(placer))
+}
+
+fn key(n: u64) -> String {
+    format!("{:08}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10_000_000)
+}
+
+fn fill(db: &Db, numbers: std::ops::Range<u64>) {
+    for n in numbers {
+        db.put(key(n), [n as u8; 1000]).unwrap();
+    }
+    db.flush().unwrap();
+}
+
+fn check(db: &Db, count: u64) {
+    for n in (0..count).step_by(7) {
+        assert_eq!(db.get(key(n)).unwrap().unwrap()[..], [n as u8; 1000][..], "{n}");
+    }
+    assert_eq!(db.iter().unwrap().count() as u64, count);
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
+/// The part of the tables that the second device has, in percent.
+fn second_percent(db: &Db) -> u64 {
+    let [home, second] = &db.stats().devices[..] else { panic!("two devices") };
+    second.table_bytes * 100 / (home.table_bytes + second.table_bytes)
+}
+
+#[test]
+fn each_placer_spreads_tables_as_it_says_and_home_alone_finds_them_again() {
+    let unit = Unit::Table;
+    for (placer, percents) in [
+        (Placer::Home, 0..=0),
+        (Placer::Mod { n: 2, unit }, 40..=60),
+        (Placer::Weighted { slow_percent: 25, unit }, 15..=35),
+        (Placer::Level { upto: 0 }, 60..=100),
+        (Placer::Dynamic { unit }, 0..=35),
+    ] {
+        let env = machine(1);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, placer).device(SECOND).open().unwrap();
+            fill(&db, 0..20_000);
+            db.wait_idle().unwrap();
+            assert!(percents.contains(&second_percent(&db)), "{placer:?}: {} %", second_percent(&db));
+            check(&db, 20_000);
+            db.close().unwrap();
+            let db = builder(&env, placer).open().unwrap();
+            assert_eq!(db.stats().devices[1].dir, Path::new(SECOND));
+            check(&db, 20_000);
+            db.checkpoint("/copy").unwrap();
+            db.delete_range(""..).unwrap();
+            db.compact().unwrap();
+            assert_eq!(
+                db.stats().devices.iter().map(|device: &DeviceStats| device.table_bytes).sum::<u64>(),
+                0
+            );
+            db.close().unwrap();
+            let packs = |dir: &str| env.files().iter().filter(|(path, _)| path.starts_with(dir)).count();
+            assert!(packs(SECOND) <= 2, "only what says whose it is");
+            let copy = Db::builder("/copy").env(env.clone()).options(options(placer)).open().unwrap();
+            check(&copy, 20_000);
+            copy.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_load_that_one_disk_cannot_take_goes_to_both_as_fast_as_they_write() {
+    let env = machine(5);
+    Arc::clone(&env).simulate(|env| {
+        let db = builder(&env, Placer::default()).device(SECOND).open().unwrap();
+        let mut ingest = db.ingest().unwrap();
+        (0..60_000_u64).for_each(|n| ingest.push(format!("{n:08}"), &[n as u8; 1000]).unwrap());
+        ingest.finish().unwrap();
+        assert!((10..=40).contains(&second_percent(&db)), "100 of 550 MB/s: {} %", second_percent(&db));
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_device_without_room_is_passed_over() {
+    let env = machine(2);
+    Arc::clone(&env).simulate(|env| {
+        let placer = Placer::Mod { n: 2, unit: Unit::Table };
+        let db = builder(&env, placer).device(SECOND).open().unwrap();
+        env.set_space(Path::new(SECOND), 3 << 20);
+        fill(&db, 0..20_000);
+        db.wait_idle().unwrap();
+        check(&db, 20_000);
+        assert!(env.used_bytes(Path::new(SECOND)) <= 3 << 20);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_power_cut_takes_nothing_that_was_synced_on_either_device() {
+    for seed in 0..8 {
+        let env = machine(seed);
+        let image = Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, Placer::default()).device(SECOND).open().unwrap();
+            for from in (0..4000).step_by(500) {
+                let mut batch = WriteBatch::new();
+                for n in from..from + 500 {
+                    batch.put(key(n), [n as u8; 1000]);
+                }
+                db.write(batch).unwrap();
+                db.flush().unwrap();
+            }
+            db.sync().unwrap();
+            fill(&db, 4000..5000 + seed * 100);
+            env.crash(Survival::Random(seed))
+        });
+        image.simulate(|env| {
+            let db = builder(&env, Placer::default()).open().unwrap();
+            for n in 0..4000 {
+                assert!(db.get(key(n)).unwrap().is_some(), "{n}");
+            }
+            assert!(db.verify().unwrap().problems.is_empty());
+            db.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn what_is_no_device_of_the_store_is_refused_with_what_to_do() {
+    let env = machine(3);
+    Arc::clone(&env).simulate(|env| {
+        let open = |devices: &[&str]| {
+            let builder = builder(&env, Placer::default());
+            devices.iter().fold(builder, |builder, dir| builder.device(dir)).open()
+        };
+        let refused = |devices: &[&str]| {
+            let error = open(devices).map(|_| ()).unwrap_err();
+            (error.kind(), error.to_string())
+        };
+        let other = Db::builder("/other").env(env.clone()).device("/others").open().unwrap();
+        assert_eq!(refused(&["/others"]).0, ErrorKind::Busy);
+        other.close().unwrap();
+        assert!(refused(&["/others"]).1.contains("of store"), "{:?}", refused(&["/others"]));
+        assert!(refused(&["/other"]).1.contains("of store"));
+        assert!(refused(&[HOME]).1.contains("the store itself"));
+        assert!(refused(&[SECOND, "/second/../second"]).1.contains("twice"));
+        open(&[SECOND]).unwrap().close().unwrap();
+        let reader = |dir: &str| {
+            let reader = builder(&env, Placer::default()).read_only();
+            (if dir.is_empty() { reader } else { reader.device(dir) })
+                .open()
+                .map(|db| db.stats().devices.len())
+        };
+        assert_eq!(reader("").unwrap(), 2);
+        assert_eq!(reader(SECOND).unwrap(), 2);
+        assert_eq!(reader("/third").unwrap_err().kind(), ErrorKind::Io, "it makes none");
+        env.overwrite(Path::new("/second/IDENTITY"), 0, b"x").unwrap();
+        assert_eq!(refused(&[]).0, ErrorKind::Corruption);
+        Env::remove(&*env, Path::new("/second/IDENTITY")).unwrap();
+        let (kind, message) = refused(&[]);
+        assert_eq!(kind, ErrorKind::NotFound);
+        assert!(message.contains("/second") && message.contains("Mount it"), "{message}");
+    });
+}
+
+#[test]
+fn devices_come_and_go_while_the_store_is_written() {
+    for seed in 0..4 {
+        let env = machine(seed);
+        Arc::clone(&env).simulate(move |env| {
+            let placer = Placer::Mod { n: 2, unit: Unit::Table };
+            let db = builder(&env, placer).open().unwrap();
+            fill(&db, 0..6000);
+            db.add_device(SECOND).unwrap();
+            assert_eq!(db.add_device(SECOND).unwrap_err().kind(), ErrorKind::InvalidInput);
+            let writer = {
+                let db = db.clone();
+                let body = Box::new(move || fill(&db, 6000..14_000));
+                Env::spawn(&*env, "writer", Priority::Normal, body).unwrap()
+            };
+            fill(&db, 14_000..18_000);
+            assert!(second_percent(&db) > 0);
+            let held = db.iter().unwrap();
+            db.drain_device(SECOND).unwrap();
+            writer.join();
+            db.wait_idle().unwrap();
+            assert_eq!(second_percent(&db), 0);
+            let error = db.remove_device(SECOND).unwrap_err();
+            assert!(error.kind() == ErrorKind::Busy && error.to_string().contains("iterators"), "{error}");
+            drop(held);
+            db.wait_idle().unwrap();
+            db.remove_device(SECOND).unwrap();
+            assert_eq!(db.remove_device(HOME).unwrap_err().kind(), ErrorKind::InvalidInput);
+            check(&db, 18_000);
+            db.close().unwrap();
+            assert_eq!(env.files().iter().filter(|(path, _)| path.starts_with(SECOND)).count(), 0);
+            let db = builder(&env, placer).device(SECOND).open().unwrap();
+            assert_eq!(db.stats().devices[1].id, 2, "an id is never used twice");
+            check(&db, 18_000);
+            db.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_device_may_move() {
+    let dir = tempfile::tempdir().unwrap();
+    let [home, before, after] = ["home", "before", "after"].map(|name| dir.path().join(name));
+    let placer = Placer::Mod { n: 2, unit: Unit::Table };
+    let db = Db::builder(&home).options(options(placer)).device(&before).open().unwrap();
+    fill(&db, 0..3000);
+    assert!(second_percent(&db) > 0);
+    db.close().unwrap();
+    std::fs::rename(&before, &after).unwrap();
+    assert_eq!(Db::open(&home).map(|_| ()).unwrap_err().kind(), ErrorKind::NotFound);
+    Db::builder(&home).device(&after).open().unwrap().close().unwrap();
+    let db = Db::open(&home).unwrap();
+    check(&db, 3000);
+    db.close().unwrap();
+}
+
+#[test]
+fn repair_saves_what_the_other_devices_hold() {
+    let env = machine(4);
+    Arc::clone(&env).simulate(|env| {
+        let placer = Placer::Mod { n: 2, unit: Unit::Table };
+        let db = builder(&env, placer).device(SECOND).open().unwrap();
+        fill(&db, 0..8000);
+        db.wait_idle().unwrap();
+        db.close().unwrap();
+        let saved = |target: &str| {
+            let report = builder(&env, placer).repair(target).unwrap();
+            let db = Db::builder(target).env(env.clone()).open().unwrap();
+            let count = db.iter().unwrap().count();
+            db.close().unwrap();
+            (report.lost.len(), count)
+        };
+        assert_eq!(saved("/whole"), (0, 8000));
+        Env::remove(&*env, Path::new("/second/IDENTITY")).unwrap();
+        let (lost, count) = saved("/part");
+        assert!(lost > 0 && (2000..7000).contains(&count), "{lost} lost, {count} saved");
+    });
+}
