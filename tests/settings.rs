@@ -247,7 +247,7 @@ fn level_0_compaction_is_triggered_by_scans() {
         assert!((0..9).all(|_| db.iter().unwrap().count() == 1));
         db.wait_idle().unwrap();
         assert_eq!(runs(), "6");
-        for scans in 10..2048 {
+        for scans in 10..8192 {
             assert_eq!(db.iter().unwrap().count(), 1);
             if scans % 50 == 0 {
                 // Ends whether or not a compaction is due.

@@ -20,6 +20,10 @@ const SCANS_PER_CHARGE: u64 = 256;
 /// The same for lookups. A prime, so that of several trees whose lookups alternate, none pays for the others.
 const LOOKUPS_PER_CHARGE: u64 = 1021;
 
+/// One part in this many of what runs cost readers counts. A compaction does not save all of that: new runs come while it runs, and
+/// its outputs are slower to read at first than what they replace (`docs/benchmarks/choices.md`, "Compactions for readers").
+const LOST_PARTS: u64 = 4;
+
 /// Divisor: the scheduler is woken once the debt has grown by this part. To plan costs more, the more tables level 0
 /// has.
 const DEBT_STEPS: u64 = 16;
@@ -63,6 +67,7 @@ impl ReadDebt {
     }
 
     fn charge(&self, worth: u64) -> bool {
+        let worth = worth / LOST_PARTS;
         if worth == 0 {
             return false;
         }
@@ -99,14 +104,14 @@ mod tests {
     #[test]
     fn debt_of_all_runs_stays_when_one_comes() {
         let read_debt = ReadDebt::default();
-        read_debt.charge(900);
+        read_debt.charge(900 * LOST_PARTS);
         read_debt.share(2, 3);
         assert_eq!(read_debt.accrued(), 600);
-        read_debt.charge(40);
+        read_debt.charge(40 * LOST_PARTS);
         assert_eq!(read_debt.accrued(), 640);
         read_debt.share(3, 0);
         assert_eq!(read_debt.accrued(), 0);
-        read_debt.charge(10);
+        read_debt.charge(10 * LOST_PARTS);
         read_debt.share(0, 1);
         assert_eq!(read_debt.accrued(), 0, "nobody pays for no runs");
     }
@@ -114,9 +119,9 @@ mod tests {
     #[test]
     fn growth_by_a_part_alone_is_notified() {
         let read_debt = ReadDebt::default();
-        assert!(!read_debt.charge(0) && read_debt.charge(1600));
-        assert!(!read_debt.charge(50) && read_debt.charge(60));
+        assert!(!read_debt.charge(0) && read_debt.charge(1600 * LOST_PARTS));
+        assert!(!read_debt.charge(50 * LOST_PARTS) && read_debt.charge(60 * LOST_PARTS));
         read_debt.share(1, 2);
-        assert!(!read_debt.charge(40) && read_debt.charge(20));
+        assert!(!read_debt.charge(40 * LOST_PARTS) && read_debt.charge(20 * LOST_PARTS));
     }
 }
