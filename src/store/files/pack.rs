@@ -307,10 +307,10 @@ impl PackWriter {
     /// Begins to do that. Where the device has a queue, the caller may begin with other packs before it waits.
     pub(crate) fn begin_seal(self) -> Result<Sealing> {
         let member = self.member.clone();
-        member.noting(self.to_be_sealed())
+        member.noting(self.seal_soon())
     }
 
-    fn to_be_sealed(mut self) -> Result<Sealing> {
+    fn seal_soon(mut self) -> Result<Sealing> {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());
         self.expect_up_to(self.len());
