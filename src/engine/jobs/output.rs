@@ -186,6 +186,9 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             };
         }
         if let Some(pack) = &mut self.pack {
+            // Home, if the device has gone meanwhile.
+            let place = pack.device();
+            self.place = self.place.map(|_| place);
             let named = self.named.entry(place).or_insert(pack.named());
             *named = pack.named().max(*named);
             pack.expect(bytes);

@@ -258,8 +258,17 @@ mod tests {
         SimEnv::run(SimConfig::default(), |env| {
             let (dir, read_only, must_exist) = ("/db".into(), false, false);
             let (options, (listener, filters)) = (Options::default(), Default::default());
-            let engine =
-                open(&Opening { dir, env, options, read_only, must_exist, listener, filters }).unwrap();
+            let engine = open(&Opening {
+                dir,
+                devices: Vec::new(),
+                env,
+                options,
+                read_only,
+                must_exist,
+                listener,
+                filters,
+            })
+            .unwrap();
             let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
             let mut ingest = Ingestion::new(&engine.write, &tree).unwrap();
             ["a", "b", "c"].iter().for_each(|key| ingest.push(key.as_bytes(), b"value").unwrap());
