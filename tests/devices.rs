@@ -2,11 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{
+    DeviceModel, FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
+};
 use terrace::env::{Env, Priority};
 use terrace::tree::{Cutter, Flushes, Placer, TableSize, Unit};
 use terrace::{Builder, Db, DeviceStats, ErrorKind, Options, TreeOptions, WriteBatch};
+use terrace_torture::is_long;
 
 const HOME: &str = "/home";
 const SECOND: &str = "/second";
@@ -271,4 +276,218 @@ fn repair_saves_what_the_other_devices_hold() {
         let (lost, count) = saved("/part");
         assert!(lost > 0 && (2000..7000).contains(&count), "{lost} lost, {count} saved");
     });
+}
+
+const MOD: Placer = Placer::Mod { n: 2, unit: Unit::Table };
+
+#[test]
+fn what_outlives_the_store_is_refused_and_waits_for_no_device() {
+    for after in 0..4 {
+        let env = machine(6);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, MOD).device(SECOND).open().unwrap();
+            fill(&db, 0..8000);
+            let mut ingest = db.ingest().unwrap();
+            (0..3000_u64).for_each(|n| ingest.push(format!("{n:08}"), &[n as u8; 1000]).unwrap());
+            let compaction = {
+                let db = db.clone();
+                let body = Box::new(move || _ = db.compact());
+                Env::spawn(&*env, "compaction", Priority::Normal, body).unwrap()
+            };
+            env.sleep(Duration::from_millis(after * 5));
+            db.close().unwrap();
+            compaction.join();
+            assert_eq!(ingest.finish().unwrap_err().kind(), ErrorKind::Closed);
+        });
+    }
+}
+
+#[test]
+fn a_device_is_drained_under_a_reader_beside_the_writer() {
+    let env = machine(7);
+    Arc::clone(&env).simulate(|env| {
+        let db = builder(&env, MOD).device(SECOND).open().unwrap();
+        fill(&db, 0..8000);
+        db.compact().unwrap();
+        db.wait_idle().unwrap();
+        assert!(second_percent(&db) > 0);
+        let reader = builder(&env, MOD).read_only().open().unwrap();
+        db.remove_device(SECOND).unwrap();
+        for n in 0..8000 {
+            assert!(reader.get(key(n)).unwrap().is_some(), "{n}");
+        }
+        check(&db, 8000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn readers_open_while_devices_come_and_go() {
+    for seed in 0..4 {
+        let env = machine(seed);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, MOD).open().unwrap();
+            fill(&db, 0..2000);
+            let stop = Arc::new(AtomicBool::new(false));
+            let readers = {
+                let (machine, stop) = (env.clone(), stop.clone());
+                let body = move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let reader = builder(&machine, MOD).read_only().open().unwrap();
+                        assert!(reader.iter().unwrap().count() >= 2000);
+                    }
+                };
+                Env::spawn(&*env, "readers", Priority::Normal, Box::new(body)).unwrap()
+            };
+            for round in 1..6_u64 {
+                db.add_device(SECOND).unwrap();
+                fill(&db, round * 2000..round * 2000 + 1000);
+                db.compact().unwrap();
+                while let Err(error) = db.remove_device(SECOND) {
+                    assert_eq!(error.kind(), ErrorKind::Busy);
+                    env.sleep(Duration::from_millis(1));
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            readers.join();
+            db.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn two_directories_are_never_the_same_device() {
+    let env = machine(8);
+    Arc::clone(&env).simulate(|env| {
+        let db = builder(&env, MOD).device(SECOND).open().unwrap();
+        fill(&db, 0..3000);
+        let identity = env.read_file(Path::new("/second/IDENTITY")).unwrap();
+        Env::create_dir(&*env, Path::new("/copy")).unwrap();
+        Env::create(&*env, Path::new("/copy/IDENTITY")).unwrap().write_at(0, &identity).unwrap();
+        let refused = |result: terrace::Result<()>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains("copy of device 1"), "{error}");
+        };
+        refused(db.add_device("/copy"));
+        db.close().unwrap();
+        let open = |devices: &[&str]| {
+            let builder = builder(&env, MOD);
+            devices.iter().fold(builder, |builder, dir| builder.device(dir)).open().map(drop)
+        };
+        refused(open(&["/copy"]));
+        refused(open(&[SECOND, "/copy"]));
+        let db = builder(&env, MOD).open().unwrap();
+        assert_eq!(db.stats().devices[1].dir, Path::new(SECOND));
+        check(&db, 3000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_list_of_devices_whose_sync_has_failed_is_made_durable_by_the_next_opening() {
+    let config = SimConfig { seed: 9, journal: Journal::None, ..SimConfig::default() };
+    let env = SimEnv::new(config);
+    env.add_device(Path::new(SECOND), disk(100), 1 << 40);
+    let image = Arc::clone(&env).simulate(|env| {
+        let db = builder(&env, MOD).open().unwrap();
+        fill(&db, 0..1000);
+        db.wait_idle().unwrap();
+        let target =
+            FaultTarget::Matching { operation: Operation::SyncDir, path_suffix: HOME.into(), skipped: 0 };
+        env.fault(FaultRule { target, error: FaultError::Io, sticky: false, partial: false });
+        db.add_device(SECOND).unwrap_err();
+        let _ = db.close();
+        env.clear_faults();
+        let db = builder(&env, MOD).open().unwrap();
+        fill(&db, 1000..4000);
+        assert!(second_percent(&db) > 0);
+        env.crash(Survival::Nothing)
+    });
+    image.simulate(|env| {
+        let db = builder(&env, MOD).open().unwrap();
+        check(&db, 4000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn what_waits_for_a_device_is_counted_through_large_values_and_failures() {
+    let env = machine(10);
+    Arc::clone(&env).simulate(|env| {
+        let db = builder(&env, MOD).device(SECOND).open().unwrap();
+        let pending = || db.stats().devices.iter().map(|device| device.pending_bytes).max().unwrap();
+        let mut ingest = db.ingest().unwrap();
+        for n in 0..20_u64 {
+            ingest.push(format!("{n:08}"), &vec![n as u8; 5 << 20]).unwrap();
+            for _ in 0..20 {
+                assert!(pending() < 64 << 20, "{}", pending());
+                env.sleep(Duration::from_millis(1));
+            }
+        }
+        ingest.finish().unwrap();
+        assert_eq!(pending(), 0);
+        let target =
+            FaultTarget::Matching { operation: Operation::WriteAt, path_suffix: ".pack".into(), skipped: 2 };
+        env.fault(FaultRule { target, error: FaultError::Io, sticky: true, partial: false });
+        for _ in 0..3 {
+            let mut ingest = db.ingest().unwrap();
+            let pushed =
+                (0..40_u64).try_for_each(|n| ingest.push(format!("{n:08}"), &vec![n as u8; 3 << 20]));
+            pushed.and_then(|()| ingest.finish()).unwrap_err();
+        }
+        env.clear_faults();
+        env.sleep(Duration::from_secs(1));
+        assert_eq!(pending(), 0);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_power_cut_at_any_call_while_a_device_comes_and_goes_leaves_the_store_whole() {
+    for cut in (0..).step_by(if is_long() { 1 } else { 11 }) {
+        let env = machine(cut);
+        let done = Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, MOD).open().unwrap();
+            fill(&db, 0..600);
+            env.cut_after(cut);
+            let change = || {
+                db.add_device(SECOND)?;
+                for n in 600..1200 {
+                    db.put(key(n), [n as u8; 1000])?;
+                }
+                db.flush()?;
+                db.compact()?;
+                db.drain_device(SECOND)?;
+                db.remove_device(SECOND)
+            };
+            change().is_ok()
+        });
+        for survival in
+            [Survival::Nothing, Survival::Everything, Survival::Random(cut), Survival::Random(!cut)]
+        {
+            env.crash(survival).simulate(move |env| {
+                for given in [false, true, false] {
+                    let builder = builder(&env, MOD);
+                    let db = match if given { builder.device(SECOND) } else { builder }.open() {
+                        Ok(db) => db,
+                        Err(error) => {
+                            assert!(given, "cut at {cut}, {survival:?}: {error}");
+                            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+                            continue;
+                        }
+                    };
+                    for n in 0..600 {
+                        assert!(db.get(key(n)).unwrap().is_some(), "{n}, cut at {cut}, {survival:?}");
+                    }
+                    fill(&db, 1200..1300);
+                    assert!(db.verify().unwrap().problems.is_empty());
+                    db.close().unwrap();
+                }
+            });
+        }
+        if done {
+            break;
+        }
+    }
 }

@@ -30,6 +30,9 @@ use crate::types::{
     DeviceId, Holders, KeyRange, KeyRanges, KeySum, PackId, RangeTombstone, Stamp, TableId, UpperBound,
 };
 
+/// So many packs of a job may be on their way to being durable: each of them has a file open.
+const SEALING_MAX: usize = 16;
+
 /// What kind of job writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Writing {
@@ -183,6 +186,9 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             };
         }
         if let Some(pack) = &mut self.pack {
+            // Home, if the device has gone meanwhile.
+            let place = pack.device();
+            self.place = self.place.map(|_| place);
             let named = self.named.entry(place).or_insert(pack.named());
             *named = pack.named().max(*named);
             pack.expect(bytes);
@@ -252,6 +258,17 @@ impl<C: Deref<Target = JobContext>> Output<C> {
                 PackLayout::OneTable => self.packs.records.push(pack.seal()?),
                 PackLayout::Many { .. } => self.sealing.push(pack.begin_seal()?),
             }
+        }
+        self.end_sealed()
+    }
+
+    /// Lets go of the files of packs that are durable by now, and waits for some where too many are not.
+    fn end_sealed(&mut self) -> Result<()> {
+        let beyond = |sealing: &Vec<Sealing>| (sealing.len() > SEALING_MAX).then_some(0);
+        while let Some(at) = self.sealing.iter().position(Sealing::is_done).or_else(|| beyond(&self.sealing))
+        {
+            let sealing = self.sealing.remove(at);
+            self.packs.records.push(sealing.finish()?);
         }
         Ok(())
     }

@@ -66,7 +66,14 @@ pub(super) fn open(
         if found.iter().any(|other| other.device.dir() == dir) {
             return Err(refused(&dir, "is given twice"));
         }
-        found.push(open.given(dir, &list)?);
+        let given = open.given(dir, &list)?;
+        if let Some(id) = given.id.filter(|_| found.iter().any(|other| other.id == given.id)) {
+            return Err(refused(
+                given.device.dir(),
+                &format!("is a copy of device {id}, which is given too"),
+            ));
+        }
+        found.push(given);
     }
     for ListedDevice { id, dir, .. } in &list.devices {
         if !found.iter().any(|given| given.id == Some(*id)) {
@@ -82,7 +89,8 @@ pub(super) fn open(
     for device in &mut found {
         open.enlist(device, &mut list)?;
     }
-    if listed.as_ref() != Some(&list) && !opening.read_only {
+    if !opening.read_only {
+        // Also where nothing has changed: a sync that failed may have left the name where later syncs pass over it.
         device_list::write(home, &list)?;
     }
     members(opening, home, &list, found)
@@ -119,19 +127,27 @@ pub(super) fn add(opening: &Opening, store: StoreId, meter: &Arc<Meter>, devices
 /// Lets the device `id` of an open store go: first from DEVICES, then its directory is no store's any more.
 pub(super) fn remove(devices: &Devices, id: DeviceId) -> Result<()> {
     let (home, member) = (devices.home(), devices.member(id));
-    let packs = devices.packs_on(id);
-    if packs > 0 {
-        let why = format!("still has {packs} packs: drain it first; iterators and snapshots may hold some");
+    if let Err(packs) = devices.take_out(id) {
+        let why = format!(
+            "still has {packs} packs: iterators and snapshots may hold some, or a job or an ingest that began before writes them"
+        );
         return Err(Error::new(
             ErrorKind::Busy,
             format!("the device {} {why}", member.device.dir().display()),
         ));
     }
-    if let Some(mut list) = device_list::find(&home.device)? {
-        list.devices.retain(|listed| listed.id != id);
-        device_list::write(&home.device, &list)?;
+    let unlisted = device_list::find(&home.device).and_then(|list| match list {
+        Some(mut list) => {
+            list.devices.retain(|listed| listed.id != id);
+            device_list::write(&home.device, &list)
+        }
+        None => Ok(()),
+    });
+    if let Err(error) = unlisted {
+        devices.put_back(member);
+        return Err(error);
     }
-    devices.remove(id);
+    member.close();
     for name in [FileName::Identity, FileName::Lock] {
         member.device.remove(name)?;
     }
@@ -215,11 +231,27 @@ impl Opener<'_> {
                 &format!("is a device of store {store}, and this is store {}", self.store),
             ));
         }
-        let is_listed = list.devices.iter().any(|listed| listed.id == id);
-        if !is_listed && id < list.next {
+        let listed = list.devices.iter().find(|listed| listed.id == id);
+        if listed.is_none() && id < list.next {
             return Err(refused(dir, "was a device of this store once: remove its files to give it anew"));
         }
-        Ok(Found { device, lock, id: is_listed.then_some(id) })
+        if let Some(last) = listed.filter(|listed| self.is_elsewhere(listed, dir)) {
+            let why = format!(
+                "is a copy of device {id}, which is in {}: remove its files to give it anew",
+                last.dir
+            );
+            return Err(refused(dir, &why));
+        }
+        Ok(Found { device, lock, id: listed.map(|_| id) })
+    }
+
+    /// Whether `listed` is where it was last, and that is not `dir`: an addition that was cut off, or a copy of its directory, has
+    /// left the same id there.
+    fn is_elsewhere(&self, listed: &ListedDevice, dir: &Path) -> bool {
+        let Ok(last) = self.opening.env.canonical(Path::new(&listed.dir)) else { return false };
+        let found =
+            || identity::read(&Device::new(self.opening.env.clone(), last.clone(), self.meter.clone()));
+        last != dir && found().is_ok_and(|found| found == Identity { store: self.store, device: listed.id })
     }
 
     /// The device `id`, which was in `dir` last.

@@ -116,7 +116,8 @@ fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
     for _ in 1..READ_ATTEMPTS_MAX {
         match attempt(opening) {
             Err(error) if error.kind() == ErrorKind::Busy => {}
-            Err(error) if error.kind() == ErrorKind::Corruption => {
+            // A device that the writer lets go is missing, until DEVICES is read again.
+            Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound) => {
                 let found = error.to_string();
                 if last.as_ref() == Some(&found) {
                     return Err(error);

@@ -53,7 +53,13 @@ impl PreallocateThread {
             // The log is on the first one.
             if let Some(named) = if at == 0 { segment.max(packs) } else { packs } {
                 let synced = member.device.sync_names_upto(named, WriteCause::Preallocate);
-                synced.map_err(|error| self.alarm.poison(error))?;
+                // The directory of a device that has gone meanwhile is nobody's, and may not be there.
+                let has_gone = || jobs.storage.devices.member(member.id).id != member.id;
+                if let Err(error) = synced
+                    && !has_gone()
+                {
+                    return Err(self.alarm.poison(error));
+                }
             }
         }
         match self.log.has_waiters() {

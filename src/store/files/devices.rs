@@ -134,6 +134,14 @@ impl Member {
         })
     }
 
+    /// Writes no more, and keeps no dead files from now on.
+    pub(crate) fn close(&self) {
+        if let Some(queue) = &self.queue {
+            queue.stop();
+        }
+        self.recycled.close();
+    }
+
     /// Bytes of all tables that it was given.
     pub(crate) fn given_bytes(&self) -> u64 {
         self.given.load(Relaxed)
@@ -239,38 +247,48 @@ impl Devices {
 
     /// Takes in `member`; `home` takes the place of the one that is there.
     pub(crate) fn add(&self, home: Option<Member>, member: Member) {
-        let mut members = (*self.members()).clone();
         if let Some(home) = home {
+            let mut members = (*self.members()).clone();
             members[0] = Arc::new(home);
+            self.members.store(Arc::new(members));
         }
-        members.push(Arc::new(member));
+        self.put_back(Arc::new(member));
+    }
+
+    /// Takes the device `id`, which is not home, out of the list, unless it has packs, written or being written; then returns how
+    /// many. Readers may hold some that no version in force has.
+    pub(crate) fn take_out(&self, id: DeviceId) -> std::result::Result<(), usize> {
+        // Under this lock no pack there begins: see `note`.
+        let places = self.places.lock();
+        match places.values().filter(|place| **place == id).count() {
+            0 => {
+                let members = self.members();
+                let left = members.iter().filter(|member| member.id != id).cloned().collect();
+                self.members.store(Arc::new(left));
+                Ok(())
+            }
+            packs => Err(packs),
+        }
+    }
+
+    /// Takes back a device that was taken out.
+    pub(crate) fn put_back(&self, member: Arc<Member>) {
+        let mut members = (*self.members()).clone();
+        members.push(member);
         self.members.store(Arc::new(members));
     }
 
-    /// Number of packs, written or being written, on the device `id`, which is not home. Readers may hold some that no version in
-    /// force has.
-    pub(crate) fn packs_on(&self, id: DeviceId) -> usize {
-        self.places.lock().values().filter(|place| **place == id).count()
-    }
-
-    /// Lets the device `id` go, on which there is no pack.
-    pub(crate) fn remove(&self, id: DeviceId) {
-        let members = self.members();
-        let (gone, left): (Vec<_>, Vec<_>) = members.iter().cloned().partition(|member| member.id == id);
-        self.members.store(Arc::new(left));
-        for member in gone {
-            if let Some(queue) = &member.queue {
-                queue.stop();
+    /// Notes that `pack` is on the device `id`. Returns whether that is one of the store's still.
+    pub(crate) fn note(&self, pack: PackId, id: DeviceId) -> bool {
+        let mut places = self.places.lock();
+        let members = self.members.load();
+        if members[0].id != id {
+            if members.iter().all(|member| member.id != id) {
+                return false;
             }
-            member.recycled.close();
+            places.insert(pack, id);
         }
-    }
-
-    /// Notes which device has `pack`.
-    pub(crate) fn note(&self, pack: PackId, id: DeviceId) {
-        if self.members.load()[0].id != id {
-            self.places.lock().insert(pack, id);
-        }
+        true
     }
 
     /// Notes that there is no such pack any more.
@@ -310,11 +328,6 @@ impl Devices {
 
     /// Ends the write queues, and keeps no dead files from now on.
     pub(crate) fn close(&self) {
-        for member in self.members.load().iter() {
-            if let Some(queue) = &member.queue {
-                queue.stop();
-            }
-            member.recycled.close();
-        }
+        self.members.load().iter().for_each(|member| member.close());
     }
 }

@@ -113,27 +113,39 @@ impl PackStore {
         cause: WriteCause,
         bytes: u64,
     ) -> Result<PackWriter> {
-        let member = self.devices.member(place);
-        let file = member.recycled.take(FileName::Pack(id), bytes)?;
-        Ok(self.writer(id, file, member, cause))
+        self.begin(place, cause, |member| Ok((id, member.recycled.take(FileName::Pack(id), bytes)?)))
     }
 
     /// As [`PackStore::create`], in a preallocated file if there is one, otherwise in one that is made now under the
     /// id that `id` gives. The job will start about `coming` more packs.
     pub(crate) fn create_pooled(
         &self,
-        id: impl FnOnce() -> PackId,
+        id: impl Fn() -> PackId,
         place: DeviceId,
         cause: WriteCause,
         (bytes, coming): (u64, usize),
     ) -> Result<PackWriter> {
-        let member = self.devices.member(place);
-        let (id, file) = member.recycled.take_pack(bytes, coming, id)?;
-        Ok(self.writer(id, file, member, cause))
+        self.begin(place, cause, |member| member.recycled.take_pack(bytes, coming, &id))
+    }
+
+    /// Starts a pack in the file that `take` gives, at home if the device `place` has gone.
+    fn begin(
+        &self,
+        place: DeviceId,
+        cause: WriteCause,
+        take: impl Fn(&Member) -> Result<(PackId, NewFile)>,
+    ) -> Result<PackWriter> {
+        loop {
+            let member = self.devices.member(place);
+            let (id, file) = member.noting(take(&member))?;
+            if self.devices.note(id, member.id) {
+                return Ok(self.writer(id, file, member, cause));
+            }
+            member.device.remove(FileName::Pack(id))?;
+        }
     }
 
     fn writer(&self, id: PackId, file: NewFile, member: Arc<Member>, cause: WriteCause) -> PackWriter {
-        self.devices.note(id, member.id);
         PackWriter {
             devices: self.devices.clone(),
             file: Arc::new(PackFile::new(file.file, member.recycled.clone(), cause)),
@@ -151,17 +163,17 @@ impl PackStore {
     /// next open. Returns `true` if the file has been removed, `false` if it became a recycled file.
     pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<bool> {
         self.close(pack);
-        let member = self.devices.of(pack);
+        let given = self.devices.of(pack).recycled.give(FileName::Pack(pack), length);
         self.devices.forget(pack);
-        member.recycled.give(FileName::Pack(pack), length)
+        given
     }
 
     /// As [`PackStore::release`], for a pack that must not be recycled.
     pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
         self.close(pack);
-        let member = self.devices.of(pack);
+        let removed = self.devices.of(pack).device.remove(FileName::Pack(pack));
         self.devices.forget(pack);
-        member.device.remove(FileName::Pack(pack))
+        removed
     }
 }
 
@@ -251,14 +263,22 @@ impl PackWriter {
             self.buffer.extend_from_slice(piece);
             return Ok(());
         }
+        // The queue counts down what it is handed: all of it is expected before.
+        self.expect_up_to(self.expected.max(self.len() + piece.len() as u64));
         let (file, member) = (&self.file, &self.member);
+        let mut handed = self.written;
         let write = |offset, bytes: &[u8]| match &member.queue {
-            Some(queue) => queue.hand_over(file, What::Write { offset, bytes: bytes.to_vec() }),
+            Some(queue) => {
+                queue.hand_over(file, What::Write { offset, bytes: bytes.to_vec() })?;
+                handed = offset + bytes.len() as u64;
+                Ok(())
+            }
             None => file.write_piece(offset, bytes),
         };
         let written = write_piece(self.written, piece, &mut self.buffer, write);
-        self.written = self.member.noting(written)?;
-        Ok(())
+        // After a failure, too, what was handed over is not taken back.
+        self.written = *written.as_ref().unwrap_or(&handed);
+        self.member.noting(written.map(drop))
     }
 
     /// Writes full pieces, in whole pages: before the kernel changes a part of a page of a recycled file that is not
@@ -315,6 +335,7 @@ impl PackWriter {
         self.buffer.extend_from_slice(&self.directory.encode());
         self.expect_up_to(self.len());
         self.write_out(self.buffer.len())?;
+        self.buffer = Vec::new();
         match &self.member.queue {
             Some(queue) => queue.hand_over(&self.file, What::Seal { length: self.written })?,
             None => self.file.seal(self.written)?,
@@ -325,6 +346,7 @@ impl PackWriter {
     /// Writes the first `length` bytes of the buffer.
     fn write_out(&mut self, length: usize) -> Result<()> {
         let offset = self.written;
+        self.expect_up_to(self.expected.max(offset + length as u64));
         let written = match &self.member.queue {
             Some(queue) => {
                 let mut bytes = Vec::with_capacity(BUFFER_BYTES);
@@ -339,12 +361,20 @@ impl PackWriter {
                 written
             }
         };
-        self.written += length as u64;
+        // What was not handed over is taken back when the pack is dropped.
+        if written.is_ok() {
+            self.written += length as u64;
+        }
         self.member.noting(written)
     }
 }
 
 impl Sealing {
+    /// Whether [`Sealing::finish`] need not wait.
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.file.is_done()
+    }
+
     /// Waits until the pack is durable.
     pub(crate) fn finish(self) -> Result<PackRecord> {
         let Self(mut pack) = self;

@@ -15,7 +15,7 @@ use super::meter::WriteCause;
 use super::recycled::RecycledFiles;
 use crate::env::sync::{Condvar, OrderedMutex};
 use crate::env::{Env, Priority, Thread};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// So many pieces wait for a device. Whoever has one more waits.
 const WAITING_MAX: usize = 4;
@@ -99,13 +99,26 @@ impl PackFile {
         progress.failed.clone().map_or(Ok(()), Err)
     }
 
-    fn perform(&self, what: &What) {
+    /// Whether [`PackFile::wait_done`] need not wait.
+    pub(in crate::store) fn is_done(&self) -> bool {
+        self.progress.lock().waiting == 0
+    }
+
+    /// Returns whether that was done.
+    fn perform(&self, what: &What) -> bool {
         let failed = self.progress.lock().failed.is_some();
         let done = match what {
             _ if failed => Ok(()),
             What::Write { offset, bytes } => self.write(*offset, bytes),
             What::Seal { length } => self.seal(*length),
         };
+        let is_done = !failed && done.is_ok();
+        self.done(done);
+        is_done
+    }
+
+    /// Notes how a task that was counted has ended.
+    fn done(&self, done: Result<()>) {
         let mut progress = self.progress.lock();
         progress.waiting -= 1;
         if let Err(error) = done {
@@ -198,7 +211,8 @@ impl WriteQueue {
         Ok(Self { shared, thread: OrderedMutex::leaf(Some(thread)) })
     }
 
-    /// Hands over what is to be done for `pack`, and waits while too much is waiting.
+    /// Hands over what is to be done for `pack`, and waits while too much is waiting. Once the queue is stopped, which callers that
+    /// write in their own threads may find out here, nobody would do it.
     pub(in crate::store) fn hand_over(&self, pack: &Arc<PackFile>, what: What) -> Result<()> {
         let mut progress = pack.progress.lock();
         if let Some(error) = &progress.failed {
@@ -207,8 +221,14 @@ impl WriteQueue {
         progress.waiting += 1;
         drop(progress);
         let mut state = self.shared.state.lock();
-        while state.tasks.len() >= WAITING_MAX {
+        while state.tasks.len() >= WAITING_MAX && !state.is_stopped {
             self.shared.changed.wait(&mut state);
+        }
+        if state.is_stopped {
+            drop(state);
+            let closed = Error::new(ErrorKind::Closed, "the store has been closed");
+            pack.done(Err(closed.clone()));
+            return Err(closed);
         }
         state.tasks.push_back((pack.clone(), what));
         drop(state);
@@ -263,10 +283,12 @@ impl Shared {
             drop(state);
             self.changed.notify_all();
             let (start, bytes) = (self.env.now(), what.bytes());
-            pack.perform(&what);
+            let is_done = pack.perform(&what);
             self.pending.fetch_sub(bytes, Relaxed);
             state = self.state.lock();
-            state.speed.note(bytes, start, self.env.now());
+            if is_done {
+                state.speed.note(bytes, start, self.env.now());
+            }
         }
     }
 }

@@ -5,13 +5,18 @@
 //!
 //! It touches what [`Background`] holds.
 
+use std::time::Duration;
+
 use super::{Background, Basis, State};
 use crate::catalog::TableMeta;
 use crate::engine::keyspace::tree::Tree;
 use crate::env::sync::MutexGuard;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::policy::{Plan, PlanKind, Reason, next_departure, next_rewrite};
 use crate::types::{DeviceId, KeyRange};
+
+/// A drain that finds nothing it may move looks again after this, or when a job ends.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl Background {
     /// Whether `plan` is a rewrite, and may start now.
@@ -39,19 +44,31 @@ impl Background {
     /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and releases the claim.
     fn rewrite_claimed<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, State>,
         plan: &Plan,
         prepare: impl FnOnce(),
     ) -> (MutexGuard<'a, State>, Result<bool>) {
+        self.claimed(state, plan, || {
+            prepare();
+            self.jobs.rewrite_or_block(plan)
+        })
+    }
+
+    /// Claims what `plan`, a rewrite, touches, does `run`, and releases the claim.
+    fn claimed<'a, T>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        plan: &Plan,
+        run: impl FnOnce() -> T,
+    ) -> (MutexGuard<'a, State>, T) {
         self.claim(&mut state, plan);
         state.rewrites += 1;
         drop(state);
-        prepare();
-        let result = self.jobs.rewrite_or_block(plan);
+        let done = run();
         let mut state = self.scheduler.state.lock();
         state.rewrites -= 1;
         self.release(&mut state, plan);
-        (state, result)
+        (state, done)
     }
 
     /// Gives up packs by one rewrite, for a caller that needs the space of their dead tables where there are no holes.
@@ -124,14 +141,21 @@ impl Background {
             self.jobs.health.check_writable()?;
             let trees: Vec<_> = self.trees().values().filter(|tree| has_some(tree)).cloned().collect();
             if trees.is_empty() {
+                // They may have tables that no version has any more.
+                self.trees().values().for_each(|tree| self.jobs.drop_buffer(tree));
                 return Ok(());
             }
+            let mut moved = Ok(());
             for tree in &trees {
                 if tree.view().version.level(0).tables().any(|table| is_there(table)) {
-                    self.compact(tree, &KeyRange::everything())?;
+                    moved = moved.and_then(|()| self.compact(tree, &KeyRange::everything()));
                 }
             }
-            self.copy_away(device)?;
+            match moved.and_then(|()| self.copy_away(device)) {
+                // The keyspace was dropped, and its tables with it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                moved => moved?,
+            }
         }
     }
 
@@ -148,15 +172,13 @@ impl Background {
         match plan {
             _ if state.changes != basis.changes => Ok(()),
             Some(plan) => {
-                let (state, result) = self.rewrite_claimed(state, &plan, || {});
+                let (state, result) = self.claimed(state, &plan, || self.jobs.depart(&plan));
                 drop(state);
-                result.map(drop)
+                result
             }
             None => {
-                // What is left is claimed by others.
-                if state.compactions > 0 || state.rewrites > 0 {
-                    self.scheduler.done.wait(&mut state);
-                }
+                // What is left is claimed by others, or of a keyspace where nothing may start, which nobody may tell the end of.
+                self.scheduler.done.wait_for(&mut state, LOOK_AGAIN);
                 Ok(())
             }
         }
