@@ -1,5 +1,8 @@
 //! A store on several devices: where its tables go, and what is refused.
 
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+#![expect(clippy::disallowed_methods, reason = "a test moves a directory by hand")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,7 +113,7 @@ fn a_load_that_one_disk_cannot_take_goes_to_both_as_fast_as_they_write() {
     Arc::clone(&env).simulate(|env| {
         let db = builder(&env, Placer::default()).device(SECOND).open().unwrap();
         let mut ingest = db.ingest().unwrap();
-        (0..60_000_u64).for_each(|n| ingest.push(format!("{n:08}"), &[n as u8; 1000]).unwrap());
+        (0..60_000_u64).for_each(|n| ingest.push(format!("{n:08}"), [n as u8; 1000]).unwrap());
         ingest.finish().unwrap();
         assert!((10..=40).contains(&second_percent(&db)), "100 of 550 MB/s: {} %", second_percent(&db));
         db.close().unwrap();
@@ -288,7 +291,7 @@ fn what_outlives_the_store_is_refused_and_waits_for_no_device() {
             let db = builder(&env, MOD).device(SECOND).open().unwrap();
             fill(&db, 0..8000);
             let mut ingest = db.ingest().unwrap();
-            (0..3000_u64).for_each(|n| ingest.push(format!("{n:08}"), &[n as u8; 1000]).unwrap());
+            (0..3000_u64).for_each(|n| ingest.push(format!("{n:08}"), [n as u8; 1000]).unwrap());
             let compaction = {
                 let db = db.clone();
                 let body = Box::new(move || _ = db.compact());
@@ -419,7 +422,7 @@ fn what_waits_for_a_device_is_counted_through_large_values_and_failures() {
         let pending = || db.stats().devices.iter().map(|device| device.pending_bytes).max().unwrap();
         let mut ingest = db.ingest().unwrap();
         for n in 0..20_u64 {
-            ingest.push(format!("{n:08}"), &vec![n as u8; 5 << 20]).unwrap();
+            ingest.push(format!("{n:08}"), vec![n as u8; 5 << 20]).unwrap();
             for _ in 0..20 {
                 assert!(pending() < 64 << 20, "{}", pending());
                 env.sleep(Duration::from_millis(1));
@@ -432,8 +435,7 @@ fn what_waits_for_a_device_is_counted_through_large_values_and_failures() {
         env.fault(FaultRule { target, error: FaultError::Io, sticky: true, partial: false });
         for _ in 0..3 {
             let mut ingest = db.ingest().unwrap();
-            let pushed =
-                (0..40_u64).try_for_each(|n| ingest.push(format!("{n:08}"), &vec![n as u8; 3 << 20]));
+            let pushed = (0..40_u64).try_for_each(|n| ingest.push(format!("{n:08}"), vec![n as u8; 3 << 20]));
             pushed.and_then(|()| ingest.finish()).unwrap_err();
         }
         env.clear_faults();

@@ -25,7 +25,6 @@ pub fn open(env: &Arc<SimEnv>, options: &Options) -> terrace::Result<Db> {
 }
 
 /// How to open the store with `options`: on several devices where these say how to deal tables out to them.
-#[must_use]
 pub fn builder(options: &Options) -> Builder {
     let more: &[&str] = match options.tree.placer {
         Placer::Weighted { .. } | Placer::Level { .. } | Placer::Dynamic { unit: Unit::Job } => &["/second"],

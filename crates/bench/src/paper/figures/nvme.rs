@@ -459,8 +459,11 @@ pub fn log_on_either(setting: &Setting) -> Result<Findings> {
     findings(Axis::named("log", &["on the fast disk", "on the slow disk"]), lines, relations)
 }
 
+/// A store, its options, and for each number of jobs: that number, writes a second, and their mean latency in microseconds.
+type Written = (&'static str, Options, Vec<[f64; 3]>);
+
 /// Random writes, as the paper's, on the stores that it compares, and on ours (`nvme-8a`, `nvme-8b`).
-fn random_writes(setting: &Setting) -> Result<Vec<(&'static str, Options, Vec<[f64; 3]>)>> {
+fn random_writes(setting: &Setting) -> Result<Vec<Written>> {
     let unit = Unit::Table;
     let writes = setting.scaled(RECORDS);
     let leveldb = |placer| {
