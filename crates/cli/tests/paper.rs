@@ -16,9 +16,9 @@ fn list_shows_every_experiment_with_its_state() {
     assert!(state("ptier-2a").starts_with("runs "), "{list}");
     assert!(state("ptier-table1").starts_with("runs in part "), "{list}");
     assert!(state("lsbm-8d").starts_with("runs "), "{list}");
-    assert!(state("nvme-8a").starts_with("mechanism missing "), "{list}");
-    let details = place.succeed("bench paper list nvme-8a");
-    assert!(details.contains("it needs placement of tables on several devices"), "{details}");
+    assert!(state("nvme-8c").starts_with("mechanism missing "), "{list}");
+    let details = place.succeed("bench paper list nvme-8c");
+    assert!(details.contains("it needs a driver in user space"), "{details}");
     assert_eq!(place.run("bench paper list dlc-66").status, 2);
 }
 

@@ -62,7 +62,11 @@ impl Engine {
         self.health.check_open()?;
         Ok(self.write.writer.is_none().then(|| Opening {
             dir: self.dir().to_path_buf(),
-            devices: Vec::new(),
+            // Where they are now: one may have moved, and only a writer notes that.
+            devices: self.jobs.storage.devices.members()[1..]
+                .iter()
+                .map(|member| member.device.dir().to_path_buf())
+                .collect(),
             env: self.jobs.env.clone(),
             options: self.settings().options.clone(),
             read_only: true,
