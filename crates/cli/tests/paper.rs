@@ -55,7 +55,7 @@ fn a_run_is_stored_with_its_setting_and_its_relations() {
 fn what_cannot_be_run_is_refused_before_anything_runs() {
     let place = Workplace::new();
     for (arguments, message) in [
-        ("bolt-4a nvme-8a", "nvme-8a cannot be run yet: it needs placement of tables on several devices"),
+        ("bolt-4a nvme-8c", "nvme-8c cannot be run yet: it needs a driver in user space"),
         ("bolt-4", "unknown experiment \"bolt-4\""),
         ("bolt-4a --scale 0", "at least 1"),
         ("bolt-4a --dir .", "--dir needs --device real"),
