@@ -416,7 +416,7 @@ pub(super) fn intra_l0(client: &mut Client) -> Step {
         client.delete_range("default", ["key07", "key05"][round % 2].."key08", Durability::Buffered)?;
         client.flush()?;
     }
-    for _ in 0..768 {
+    for _ in 0..3072 {
         client.scan_first()?;
     }
     client.wait_idle()?;
