@@ -12,9 +12,9 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Bandwidth, Buffer, Burst, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear, Geared,
-    Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker,
-    Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered,
+    Adaptive, Bandwidth, Buffer, Burst, Components, Cutter, Descriptors, Dlc, Drain, Files, Flushes, Gear,
+    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer, PackLayout, Picker,
+    Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -521,7 +521,7 @@ impl Input {
             picker,
             cutter,
             pacer,
-            placer: Placer::OneDevice(OneDevice { packs, descriptors }),
+            files: Files { packs, descriptors },
             block_bytes,
             ..TreeOptions::default()
         };
