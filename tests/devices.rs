@@ -136,7 +136,7 @@ fn a_device_without_room_is_passed_over() {
 }
 
 #[test]
-fn a_power_cut_takes_nothing_that_was_synced_on_either_device() {
+fn i20_a_power_cut_takes_nothing_that_was_synced_on_either_device() {
     for seed in 0..8 {
         let env = machine(seed);
         let image = Arc::clone(&env).simulate(move |env| {
@@ -388,7 +388,7 @@ fn two_directories_are_never_the_same_device() {
 }
 
 #[test]
-fn a_list_of_devices_whose_sync_has_failed_is_made_durable_by_the_next_opening() {
+fn i20_a_list_of_devices_whose_sync_has_failed_is_made_durable_by_the_next_opening() {
     let config = SimConfig { seed: 9, journal: Journal::None, ..SimConfig::default() };
     let env = SimEnv::new(config);
     env.add_device(Path::new(SECOND), disk(100), 1 << 40);
@@ -446,7 +446,7 @@ fn what_waits_for_a_device_is_counted_through_large_values_and_failures() {
 }
 
 #[test]
-fn a_power_cut_at_any_call_while_a_device_comes_and_goes_leaves_the_store_whole() {
+fn i20_a_power_cut_at_any_call_while_a_device_comes_and_goes_leaves_the_store_whole() {
     for cut in (0..).step_by(if is_long() { 1 } else { 11 }) {
         let env = machine(cut);
         let done = Arc::clone(&env).simulate(move |env| {

@@ -443,7 +443,7 @@ impl Store<'_> {
         for PackRecord { id, device, length } in catalog.packs().map(|pack| pack.record) {
             let member = self.devices.member(device);
             if member.id != device {
-                let what = format!("pack {id} is on device {device}, which is none of the store's");
+                let what = format!("I20: pack {id} is on device {device}, which is none of the store's");
                 return Err(Error::corruption(&self.device.path(FileName::Devices), 0, what));
             }
             self.devices.note(id, device);
