@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::TableMeta;
-use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::expiry::within_level;
+use crate::policy::plan::{Plan, PlanKind, Reason};
 use crate::policy::view::{PackView, SpaceTotals, SpaceView, TreeView};
 use crate::types::{DeviceId, PackId};
 
@@ -171,23 +172,10 @@ impl Group<'_> {
 /// The plan that copies `tables` of `level` as they are; `None` if there are none.
 fn copying(view: &TreeView<'_>, level: u8, mut tables: Vec<&Arc<TableMeta>>, reason: Reason) -> Option<Plan> {
     tables.sort_by(|a, b| a.range.start.cmp(&b.range.start));
-    let range = tables.iter().map(|table| table.range.clone()).reduce(|all, range| all.hull(&range))?;
-    Some(Plan {
-        keyspace: view.keyspace,
-        kind: PlanKind::Rewrite,
-        source: level,
-        target: level,
-        stacks: false,
-        age: OutputAge::Newest,
-        inputs: tables.iter().map(|table| PlanInput { level, table: table.id }).collect(),
-        moves: Vec::new(),
-        fences: Vec::new(),
-        range,
-        claims: tables.iter().map(|table| table.range.clone()).collect(),
-        bytes: tables.iter().map(|table| table.bytes()).sum(),
-        cursor: None,
-        reason,
-    })
+    let tables: Vec<&TableMeta> = tables.into_iter().map(|table| &**table).collect();
+    let claims = tables.iter().map(|table| table.range.clone()).collect();
+    let plan = within_level(view, level, PlanKind::Rewrite, &tables, claims)?;
+    Some(Plan { reason, ..plan })
 }
 
 /// The next tables that are copied away from `device`, of one level below level 0 and about [`BYTES_MAX`] of them, with no running

@@ -43,19 +43,8 @@ mod tests {
         SimEnv::run(SimConfig::default(), |env| {
             let cutter = Cutter::Size(TableSize { table_bytes: 1 << 10, flushes: Flushes::Cut });
             let tree = TreeOptions { cutter, ..TreeOptions::default() };
-            let (options, (listener, filters)) = (Options { tree, ..Options::default() }, Default::default());
-            let (dir, read_only, must_exist) = ("/db".into(), false, false);
-            let engine = open(&Opening {
-                dir,
-                devices: Vec::new(),
-                env,
-                options,
-                read_only,
-                must_exist,
-                listener,
-                filters,
-            })
-            .unwrap();
+            let options = Options { tree, ..Options::default() };
+            let engine = open(&Opening::of_test(env, options, false)).unwrap();
             let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
             let share_after = |keys: &dyn Fn(u32) -> u32| {
                 for round in 0..8 {

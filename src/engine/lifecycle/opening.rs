@@ -21,3 +21,12 @@ pub(crate) struct Opening {
     pub(crate) listener: Listener,
     pub(crate) filters: Filters,
 }
+
+#[cfg(test)]
+impl Opening {
+    /// That of the store of a test, in `/db`, to be written or only read.
+    pub(crate) fn of_test(env: Arc<dyn Env>, options: Options, read_only: bool) -> Self {
+        let (devices, must_exist, listener, filters) = Default::default();
+        Self { dir: "/db".into(), devices, env, options, read_only, must_exist, listener, filters }
+    }
+}

@@ -256,19 +256,8 @@ mod tests {
     #[test]
     fn a_table_that_has_other_keys_than_are_recorded_is_a_problem() {
         SimEnv::run(SimConfig::default(), |env| {
-            let (dir, read_only, must_exist) = ("/db".into(), false, false);
-            let (options, (listener, filters)) = (Options::default(), Default::default());
-            let engine = open(&Opening {
-                dir,
-                devices: Vec::new(),
-                env,
-                options,
-                read_only,
-                must_exist,
-                listener,
-                filters,
-            })
-            .unwrap();
+            let options = Options::default();
+            let engine = open(&Opening::of_test(env, options, false)).unwrap();
             let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
             let mut ingest = Ingestion::new(&engine.write, &tree).unwrap();
             ["a", "b", "c"].iter().for_each(|key| ingest.push(key.as_bytes(), b"value").unwrap());

@@ -18,18 +18,7 @@ use crate::types::{Kind, Seq, Stamp, UpperBound};
 const DIR: &str = "/db";
 
 fn opened(env: &Arc<SimEnv>) -> Arc<Engine> {
-    let (env, options, (listener, filters)) = (env.clone(), Default::default(), Default::default());
-    open(&Opening {
-        dir: DIR.into(),
-        devices: Vec::new(),
-        env,
-        options,
-        read_only: false,
-        must_exist: false,
-        listener,
-        filters,
-    })
-    .unwrap()
+    open(&Opening::of_test(env.clone(), Default::default(), false)).unwrap()
 }
 
 fn put(engine: &Engine, key: &str, value: &str) {

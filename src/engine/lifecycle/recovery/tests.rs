@@ -1,7 +1,5 @@
 //! A reader beside a writer that changes files while the reader opens them.
 
-use std::path::PathBuf;
-
 use super::*;
 use crate::batch::WriteBatch;
 use crate::env::simulated::{SimConfig, SimEnv};
@@ -11,8 +9,7 @@ use crate::options::{
 use crate::types::KeyRange;
 
 fn opening(env: &Arc<SimEnv>, options: Options, read_only: bool) -> Opening {
-    let (dir, env, (listener, filters)) = (PathBuf::from("/db"), env.clone(), Default::default());
-    Opening { dir, devices: Vec::new(), env, options, read_only, must_exist: false, listener, filters }
+    Opening::of_test(env.clone(), options, read_only)
 }
 
 /// Between a writer's question who holds a file and its rename a reader may take hold of it, in vain.

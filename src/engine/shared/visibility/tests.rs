@@ -1,6 +1,5 @@
 //! Visibility on simulated threads: order, waiting, and writes that are given up.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -129,19 +128,7 @@ fn i16_a_sealed_memtable_is_complete_and_holds_only_what_is_visible() {
     let mut sealed = 0;
     for seed in 0..16 {
         sealed += SimEnv::run(config(seed), |env| {
-            let (dir, options) = (PathBuf::from("/db"), Options::default());
-            let (listener, filters) = Default::default();
-            let (env_of_store, read_only, must_exist) = (env.clone(), false, false);
-            let opening = Opening {
-                dir,
-                devices: Vec::new(),
-                env: env_of_store,
-                options,
-                read_only,
-                must_exist,
-                listener,
-                filters,
-            };
+            let opening = Opening::of_test(env.clone(), Options::default(), false);
             let engine = open(&opening).unwrap();
             let writers = [(); 3].map(|()| {
                 let (engine, env_of_writer) = (engine.clone(), env.clone());
