@@ -117,6 +117,8 @@ fn space_and_writing_are_bounded_without_holes() {
             settle(&db, &env);
             let space = db.stats().space;
             assert!(space.dead_bytes < space.live_bytes * 5 / 4, "{space:?}");
+            // Files take what is known of them, and no more.
+            verified(&db);
         }
         let Stats { rewrite, written, .. } = db.stats();
         assert!(rewrite.packs >= 5, "{rewrite:?}");
