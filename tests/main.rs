@@ -22,6 +22,7 @@ mod expiry;
 mod fault;
 mod format;
 mod full_disk;
+mod heat;
 mod holds;
 mod idle_time;
 mod ingest;

@@ -11,7 +11,7 @@ use crate::error::Result;
 ///
 /// ```
 /// use terrace::tree::{Placer, Unit};
-/// assert_eq!(Placer::default(), Placer::Dynamic { unit: Unit::Table });
+/// assert_eq!(Placer::default(), Placer::Heat { unit: Unit::Table });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -45,6 +45,12 @@ pub enum Placer {
         /// What is placed.
         unit: Unit,
     },
+    /// As [`Placer::Dynamic`]. Besides, tables that users read much move to the device where reads take least, once that pays
+    /// for the move, and what is read less makes room for them there.
+    Heat {
+        /// What is placed.
+        unit: Unit,
+    },
 }
 
 /// What is placed as a whole.
@@ -65,14 +71,16 @@ pub enum Unit {
 
 impl Default for Placer {
     fn default() -> Self {
-        Self::Dynamic { unit: Unit::Table }
+        Self::Heat { unit: Unit::Table }
     }
 }
 
 impl Placer {
     pub(super) fn validate(&self) -> Result<()> {
         match *self {
-            Self::Home | Self::Dynamic { unit: Unit::Job | Unit::Table } => Ok(()),
+            Self::Home
+            | Self::Dynamic { unit: Unit::Job | Unit::Table }
+            | Self::Heat { unit: Unit::Job | Unit::Table } => Ok(()),
             Self::Mod { n, unit: Unit::Job | Unit::Table } => range("tree.placer n", u64::from(n), 2, 1000),
             Self::Weighted { slow_percent, unit: Unit::Job | Unit::Table } => {
                 range("tree.placer slow_percent", u64::from(slow_percent), 0, 100)

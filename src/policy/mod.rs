@@ -26,6 +26,7 @@ mod plan;
 mod planner;
 mod prefixes;
 mod release;
+mod relocation;
 mod retainer;
 mod rewriter;
 mod view;
@@ -42,9 +43,12 @@ pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;
 pub use release::is_released;
+pub use relocation::stays_hot;
 pub use retainer::BufferConfig;
 pub use rewriter::{next_departure, next_rewrite};
-pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
+pub use view::{
+    Claims, Expiring, PackView, ReadView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView,
+};
 
 /// What only tests name.
 #[cfg(test)]

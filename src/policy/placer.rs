@@ -6,7 +6,11 @@
 //! waits for none of them alone.
 
 use crate::options::{Placer, Unit};
+use crate::policy::relocation::nearest;
 use crate::types::DeviceId;
+
+/// Divisor: this part of the device for which reads wait least is left to tables that are read much.
+const KEPT_FOR_HOT: u64 = 8;
 
 /// A device that readers wait for is taken to be so many times as slow.
 const READERS_WAIT: u128 = 4;
@@ -18,6 +22,8 @@ pub struct PlaceView<'a> {
     pub level: u8,
     /// Bytes that it will take, about.
     pub bytes: u64,
+    /// Whether it takes the place of what users read much.
+    pub is_hot: bool,
     /// So many were placed before.
     pub placed: u64,
     /// The devices, at least one. The first one holds log and manifest.
@@ -39,8 +45,12 @@ pub struct DeviceView {
     pub given_bytes: u64,
     /// Bytes that are left for tables there.
     pub free_bytes: u64,
+    /// Size of its file system in bytes.
+    pub total_bytes: u64,
     /// Whether readers wait for it longer than they should.
     pub readers_wait: bool,
+    /// How long users wait for a block from there, in nanoseconds; 0 if none was read.
+    pub read_nanos: u64,
 }
 
 impl DeviceView {
@@ -62,9 +72,8 @@ impl Placer {
     pub fn places_jobs(&self) -> bool {
         match self {
             Self::Home | Self::Level { .. } => true,
-            Self::Mod { unit, .. } | Self::Weighted { unit, .. } | Self::Dynamic { unit } => {
-                *unit == Unit::Job
-            }
+            Self::Mod { unit, .. } | Self::Weighted { unit, .. } => *unit == Unit::Job,
+            Self::Dynamic { unit } | Self::Heat { unit } => *unit == Unit::Job,
         }
     }
 
@@ -75,14 +84,16 @@ impl Placer {
     /// When the view has no device.
     #[must_use]
     pub fn place(&self, view: &PlaceView<'_>) -> DeviceId {
-        let PlaceView { level, bytes, placed, devices } = *view;
+        let PlaceView { level, bytes, is_hot, placed, devices } = *view;
         let home = &devices[0];
         let fast = devices.iter().rev().max_by_key(|device| device.rated_bandwidth).unwrap_or(home);
         let slow = devices.iter().rev().min_by_key(|device| device.rated_bandwidth).unwrap_or(home);
-        let quickest = || {
+        let quickest_but = |left_out: Option<DeviceId>| {
             let with_room = devices.iter().filter(|device| device.has_room(bytes));
-            with_room.min_by_key(|device| device.cost(bytes)).unwrap_or(home)
+            let with_room = with_room.filter(|device| Some(device.id) != left_out);
+            with_room.min_by_key(|device| device.cost(bytes))
         };
+        let quickest = || quickest_but(None).unwrap_or(home);
         let chosen = match *self {
             Self::Home => home,
             Self::Mod { n, .. } => {
@@ -105,6 +116,13 @@ impl Placer {
                 }
             }
             Self::Dynamic { .. } => quickest(),
+            Self::Heat { .. } => match nearest(devices) {
+                Some((near, _)) if is_hot && near.has_room(bytes) => near,
+                Some((near, _)) if near.free_bytes < near.total_bytes / KEPT_FOR_HOT => {
+                    quickest_but(Some(near.id)).unwrap_or_else(quickest)
+                }
+                _ => quickest(),
+            },
         };
         if chosen.has_room(bytes) { chosen.id } else { quickest().id }
     }
@@ -126,15 +144,17 @@ mod tests {
             pending_bytes: 0,
             given_bytes: 0,
             free_bytes: u64::MAX,
+            total_bytes: u64::MAX,
             readers_wait: false,
+            read_nanos: 0,
         })
     }
 
     /// Places `tables` of 1 MiB at `level` while nothing is written, and draws where they go.
     fn placed(placer: Placer, level: u8, tables: u64, mut devices: [DeviceView; 2]) -> String {
-        let mut drawn = String::new();
+        let (mut drawn, is_hot) = (String::new(), false);
         for placed in 0..tables {
-            let id = placer.place(&PlaceView { level, bytes: MIB, placed, devices: &devices });
+            let id = placer.place(&PlaceView { level, bytes: MIB, is_hot, placed, devices: &devices });
             let device = &mut devices[usize::from(id.0)];
             device.pending_bytes += MIB;
             device.given_bytes += MIB;
@@ -170,6 +190,27 @@ mod tests {
         read[0].readers_wait = true;
         let drawn = placed(dynamic, 1, 34, read);
         assert_eq!(drawn.matches('s').count(), 16, "{drawn}");
+    }
+
+    #[test]
+    fn what_is_read_much_goes_where_reads_wait_least_and_the_last_part_there_is_left_to_it() {
+        let mut devices = devices();
+        (devices[0].total_bytes, devices[0].free_bytes) = (800 * MIB, 102 * MIB);
+        let placer = Placer::default();
+        let to = |devices: &[DeviceView], is_hot| {
+            placer.place(&PlaceView { level: 1, bytes: MIB, is_hot, placed: 0, devices }).0
+        };
+        let both = |devices: &[DeviceView]| [to(devices, true), to(devices, false)];
+        assert_eq!(both(&devices), [0, 0], "nobody reads");
+        (devices[0].read_nanos, devices[1].read_nanos) = (70_000, 100_000);
+        devices[0].pending_bytes = 100 * MIB;
+        assert_eq!(both(&devices), [1, 1], "it makes no difference to readers");
+        devices[1].read_nanos = 200_000;
+        assert_eq!(both(&devices), [0, 1]);
+        (devices[0].pending_bytes, devices[0].free_bytes) = (0, 99 * MIB);
+        assert_eq!(both(&devices), [0, 1]);
+        devices[1].free_bytes = 0;
+        assert_eq!(both(&devices), [0, 0], "there is no room elsewhere");
     }
 
     #[test]

@@ -121,6 +121,7 @@ fn placer(rng: &mut Rng) -> Placer {
         Placer::Weighted { slow_percent: 30, unit },
         Placer::Level { upto: 1 },
         Placer::Dynamic { unit },
+        Placer::Heat { unit },
     ])
 }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::install::CatalogLog;
+use super::relocation::Relocations;
 use super::retention::Retention;
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
@@ -80,6 +81,8 @@ pub(crate) struct JobContext {
     pub(in crate::engine) placed: AtomicU64,
     /// Compaction buffers: when they were trimmed.
     pub(in crate::engine) retention: Retention,
+    /// Tables that move between devices for their readers.
+    pub(in crate::engine) relocations: Relocations,
 }
 
 impl JobContext {

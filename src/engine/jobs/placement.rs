@@ -10,23 +10,31 @@ use crate::store::files::devices::Member;
 use crate::types::DeviceId;
 
 impl JobContext {
-    /// The device for a table of about `bytes` at `level`.
-    pub(in crate::engine) fn place(&self, level: u8, bytes: u64) -> DeviceId {
+    /// The device for a table of about `bytes` at `level`, which takes the place of what users read much if it `is_hot`.
+    pub(in crate::engine) fn place(&self, level: u8, bytes: u64, is_hot: bool) -> DeviceId {
         let members = self.cache.packs().devices().members();
         if let [home] = &members[..] {
             return home.id;
         }
-        let view = |member: &Member| DeviceView {
+        let devices: Vec<DeviceView> = members.iter().map(|member| self.device_view(member)).collect();
+        let placed = self.placed.fetch_add(1, Relaxed);
+        let view = PlaceView { level, bytes, is_hot, placed, devices: &devices };
+        self.settings.load().policy.placer.place(&view)
+    }
+
+    /// A device, as policies see it.
+    pub(in crate::engine) fn device_view(&self, member: &Member) -> DeviceView {
+        let room = member.room(&*self.env);
+        DeviceView {
             id: member.id,
             rated_bandwidth: member.rated_bandwidth,
             bandwidth: member.bandwidth(),
             pending_bytes: member.pending_bytes(),
             given_bytes: member.given_bytes(),
-            free_bytes: member.free_bytes(&*self.env),
+            free_bytes: room.free,
+            total_bytes: room.total,
             readers_wait: member.readers_wait(),
-        };
-        let devices: Vec<DeviceView> = members.iter().map(|member| view(member)).collect();
-        let placed = self.placed.fetch_add(1, Relaxed);
-        self.settings.load().policy.placer.place(&PlaceView { level, bytes, placed, devices: &devices })
+            read_nanos: member.read_nanos(),
+        }
     }
 }

@@ -32,7 +32,7 @@ use crate::engine::shared::job::Job;
 use crate::error::{ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::names::FileName;
-use crate::policy::{JobClass, Plan, SpaceView};
+use crate::policy::{JobClass, Plan, PlanKind, SpaceView};
 use crate::store::files::punch::is_kept;
 use crate::types::{Epoch, PackId};
 
@@ -41,7 +41,7 @@ impl JobContext {
     pub(in crate::engine) fn space_view(&self, is_short: bool) -> SpaceView {
         let (totals, packs) = self.storage.reclaimer.to_rewrite(is_short);
         let free_bytes = if packs.is_empty() { 0 } else { self.bytes_to_copy(is_short) };
-        SpaceView { totals, packs, free_bytes }
+        SpaceView { totals, packs, free_bytes, reads: self.read_view() }
     }
 
     /// Bytes that a rewrite may write before it gives any back.
@@ -55,11 +55,17 @@ impl JobContext {
         if is_short {
             return (self.storage.free_bytes() + self.storage.rest_of_reserve()) / 2;
         }
+        self.bytes_to_copy_at_leisure().0
+    }
+
+    /// The same at leisure: bytes at home, and on other devices.
+    pub(in crate::engine) fn bytes_to_copy_at_leisure(&self) -> (u64, u64) {
         let settings = self.settings.load();
         let kept = settings.limits.memtable_bytes + 2 * settings.options.reserve_bytes;
         let used = || self.storage.reclaimer.pack_bytes() + self.storage.devices.recycled_bytes();
         let budget = settings.options.space_bytes.map(|budget| budget.saturating_sub(used()));
-        self.storage.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
+        let elsewhere = budget.unwrap_or(u64::MAX);
+        (self.storage.free_bytes().saturating_sub(kept).min(elsewhere), elsewhere)
     }
 
     /// Runs `plan`, a rewrite, unless it would be in vain. Returns whether it ran. If something is in the way, the
@@ -118,6 +124,9 @@ impl JobContext {
         // Nothing of a table is made here: that of its level says where packs go.
         let settings = self.table_settings(tree, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
+        if let PlanKind::Relocate(to) = plan.kind {
+            output = output.at(to);
+        }
         let throttled = self.throttle.begin(JobClass::of(plan));
         for input in &plan.inputs {
             let checked = throttled.throttle(|| self.health.check_writable());
@@ -143,7 +152,7 @@ impl JobContext {
 }
 
 /// The packs that the inputs of `plan` lie in.
-fn packs_of(version: &Version, plan: &Plan) -> BTreeSet<PackId> {
+pub(in crate::engine) fn packs_of(version: &Version, plan: &Plan) -> BTreeSet<PackId> {
     let tables = plan.inputs.iter().filter_map(|input| version.table(input.table));
     tables.map(|(_, table)| table.extent.pack).collect()
 }

@@ -253,6 +253,7 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         compacting_bytes: AtomicU64::new(0),
         placed: AtomicU64::new(0),
         retention: Default::default(),
+        relocations: Default::default(),
     }
 }
 

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 
 use super::device::{Device, Named};
 use super::meter::WriteCause;
+use super::read_times::{ReadTimes, ReadVolume};
 use super::recycled::RecycledFiles;
 use super::write_queue::WriteQueue;
 use crate::env::sync::OrderedMutex;
@@ -28,49 +29,6 @@ pub(crate) const UNKNOWN_BANDWIDTH: u64 = 100_000_000;
 /// A device that was found full gets nothing for so long.
 const FULL: Duration = Duration::from_secs(10);
 
-/// How long reads of blocks wait for a device, in nanoseconds.
-#[derive(Debug, Default)]
-struct ReadTimes {
-    /// Of the last ones, on average.
-    lately: AtomicU64,
-    /// The least that this has been: how long they take when nothing is in the way.
-    least: AtomicU64,
-    /// How many there were.
-    count: AtomicU64,
-    /// When the last one ended.
-    last: AtomicU64,
-}
-
-/// A read counts one part in this many for the average.
-const AVERAGED: u64 = 32;
-
-/// Readers wait if reads take so many times as long as they should.
-const WAIT_FACTOR: u64 = 3;
-
-/// Reads that are so long ago tell nothing.
-const READ_LATELY: Duration = Duration::from_secs(1);
-
-impl ReadTimes {
-    fn note(&self, (started, ended): (Duration, Duration)) {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let taken = nanos(ended.saturating_sub(started)).max(1);
-        let before = self.lately.load(Relaxed);
-        let lately = if before == 0 { taken } else { before - before / AVERAGED + taken / AVERAGED };
-        self.lately.store(lately, Relaxed);
-        self.last.store(nanos(ended), Relaxed);
-        if self.count.fetch_add(1, Relaxed) >= AVERAGED {
-            let least = self.least.load(Relaxed);
-            self.least.store(if least == 0 { lately } else { least.min(lately) }, Relaxed);
-        }
-    }
-
-    fn are_slow(&self, now: Duration) -> bool {
-        let (lately, least) = (self.lately.load(Relaxed), self.least.load(Relaxed));
-        let is_recent = now.as_nanos() < u128::from(self.last.load(Relaxed)) + READ_LATELY.as_nanos();
-        least > 0 && lately > least.saturating_mul(WAIT_FACTOR) && is_recent
-    }
-}
-
 /// One directory of the store.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -83,6 +41,8 @@ pub(crate) struct Member {
     pub(crate) queue: Option<WriteQueue>,
     /// Bytes of all tables that it was given.
     given: AtomicU64,
+    /// Bytes of tables that were moved there for their readers.
+    brought: AtomicU64,
     reads: ReadTimes,
     /// Whether it gets nothing more, because it is to be removed.
     is_leaving: AtomicBool,
@@ -99,7 +59,7 @@ impl Member {
         lock: Option<FileLock>,
     ) -> Self {
         let recycled = Arc::new(RecycledFiles::new(device.clone()));
-        let (given, reads, full_until, is_leaving) = Default::default();
+        let (given, brought, reads, full_until, is_leaving) = Default::default();
         Self {
             id,
             device,
@@ -107,6 +67,7 @@ impl Member {
             rated_bandwidth,
             queue,
             given,
+            brought,
             reads,
             is_leaving,
             full_until,
@@ -147,6 +108,16 @@ impl Member {
         self.given.load(Relaxed)
     }
 
+    /// Notes that tables of so many bytes were moved there for their readers.
+    pub(crate) fn brought(&self, bytes: u64) {
+        self.brought.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes of tables that were moved there for their readers.
+    pub(crate) fn brought_bytes(&self) -> u64 {
+        self.brought.load(Relaxed)
+    }
+
     /// Bytes that it was given and has not written.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.queue.as_ref().map_or(0, WriteQueue::pending_bytes)
@@ -162,6 +133,11 @@ impl Member {
         self.reads.are_slow(self.device.now())
     }
 
+    /// How long users wait for a block from there, in nanoseconds; 0 if that is unknown.
+    pub(crate) fn read_nanos(&self) -> u64 {
+        self.reads.nanos(self.device.now())
+    }
+
     /// From now on it gets nothing, or is again like others.
     pub(crate) fn set_leaving(&self, is_leaving: bool) {
         self.is_leaving.store(is_leaving, Relaxed);
@@ -174,16 +150,19 @@ impl Member {
         Self { recycled, given, ..Self::new((self.id, device), rated_bandwidth, Some(queue), None) }
     }
 
-    /// Bytes that are left there for tables; 0 where that cannot be told.
+    /// Bytes that are left there for tables, and how large the file system is; 0 where that cannot be told.
+    pub(crate) fn room(&self, env: &dyn Env) -> Space {
+        let space = env.space(self.device.dir()).unwrap_or(Space { total: 0, free: 0 });
+        let is_full = u128::from(self.full_until.load(Relaxed)) > env.now().as_nanos();
+        if is_full || self.is_leaving.load(Relaxed) {
+            return Space { free: 0, ..space };
+        }
+        Space { free: space.free.saturating_sub(KEPT_BYTES.min(space.total / KEPT_PART)), ..space }
+    }
+
+    /// The free bytes of [`Member::room`].
     pub(crate) fn free_bytes(&self, env: &dyn Env) -> u64 {
-        if self.is_leaving.load(Relaxed) {
-            return 0;
-        }
-        if u128::from(self.full_until.load(Relaxed)) > env.now().as_nanos() {
-            return 0;
-        }
-        let room = |space: Space| space.free.saturating_sub(KEPT_BYTES.min(space.total / KEPT_PART));
-        env.space(self.device.dir()).map_or(0, room)
+        self.room(env).free
     }
 }
 
@@ -192,6 +171,7 @@ impl Member {
 pub(crate) struct Devices {
     /// Home first.
     members: ArcSwap<Vec<Arc<Member>>>,
+    read: ReadVolume,
     /// The packs that are not at home.
     places: OrderedMutex<HashMap<PackId, DeviceId>>,
 }
@@ -200,7 +180,8 @@ impl Devices {
     /// These, home first.
     pub(crate) fn new(members: Vec<Member>) -> Self {
         let members = members.into_iter().map(Arc::new).collect();
-        Self { members: ArcSwap::from_pointee(members), places: OrderedMutex::default() }
+        let (read, places) = Default::default();
+        Self { members: ArcSwap::from_pointee(members), read, places }
     }
 
     /// Home alone.
@@ -229,14 +210,22 @@ impl Devices {
         members.iter().find(|member| member.id == id).unwrap_or(&members[0]).clone()
     }
 
-    /// Notes when a read of a block on a device started and ended, where there are several.
-    pub(in crate::store) fn note_read(&self, id: DeviceId, times: (Duration, Duration)) {
+    /// Notes when a user's read of `bytes` on a device started and ended, where there are several. Returns the age of what is read
+    /// now, if it came from the device ([`Heat::read`](crate::catalog::Heat::read)).
+    pub(in crate::store) fn note_read(
+        &self,
+        id: DeviceId,
+        bytes: u64,
+        times: (Duration, Duration),
+    ) -> Option<u16> {
         let members = self.members.load();
-        if members.len() > 1
-            && let Some(member) = members.iter().find(|member| member.id == id)
-        {
-            member.reads.note(times);
-        }
+        let member = members.iter().find(|member| members.len() > 1 && member.id == id)?;
+        member.reads.note(times).then(|| self.read.note(bytes))
+    }
+
+    /// The age of what users have read; it grows by one when they have read `bytes_max` from the devices.
+    pub(crate) fn read_age(&self, bytes_max: u64) -> u16 {
+        self.read.age(bytes_max)
     }
 
     /// The device that has `pack`.

@@ -347,11 +347,12 @@ fn placer(value: &str) -> Result<Placer> {
     Ok(match name {
         "home" => Placer::Home,
         "dynamic" => Placer::Dynamic { unit },
+        "heat" => Placer::Heat { unit },
         _ => match (number("mod"), number("slow"), number("level")) {
             (Some(n), _, _) => Placer::Mod { n: n?, unit },
             (_, Some(percent), _) => Placer::Weighted { slow_percent: percent?.try_into()?, unit },
             (_, _, Some(upto)) => Placer::Level { upto: upto?.try_into()? },
-            _ => return Err("not home, dynamic, modN, slowPERCENT or levelN".into()),
+            _ => return Err("not home, dynamic, heat, modN, slowPERCENT or levelN".into()),
         },
     })
 }

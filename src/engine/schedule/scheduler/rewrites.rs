@@ -23,7 +23,7 @@ impl Background {
     pub(super) fn may_rewrite(&self, state: &State, plan: &Plan) -> bool {
         let is_barred = state.held.contains(&plan.keyspace) || state.waiting.contains_key(&plan.keyspace);
         let is_full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
-        plan.kind == PlanKind::Rewrite && !is_barred && !is_full
+        matches!(plan.kind, PlanKind::Rewrite | PlanKind::Relocate(_)) && !is_barred && !is_full
     }
 
     /// Runs `plan`, a rewrite, under no other lock. Its failure is nobody else's.
@@ -50,7 +50,15 @@ impl Background {
     ) -> (MutexGuard<'a, State>, Result<bool>) {
         self.claimed(state, plan, || {
             prepare();
-            self.jobs.rewrite_or_block(plan)
+            match plan.kind {
+                PlanKind::Relocate(to) => {
+                    self.jobs.relocate_or_pause(plan, to);
+                    Ok(true)
+                }
+                PlanKind::Compact | PlanKind::Move | PlanKind::Drop | PlanKind::Rewrite => {
+                    self.jobs.rewrite_or_block(plan)
+                }
+            }
         })
     }
 
