@@ -24,14 +24,15 @@ impl JobContext {
 
     /// A device, as policies see it.
     pub(in crate::engine) fn device_view(&self, member: &Member) -> DeviceView {
-        let room = member.room(&*self.env);
+        let (room, pending_bytes) = (member.room(&*self.env), member.pending_bytes());
         DeviceView {
             id: member.id,
             rated_bandwidth: member.rated_bandwidth,
             bandwidth: member.bandwidth(),
-            pending_bytes: member.pending_bytes(),
+            pending_bytes,
             given_bytes: member.given_bytes(),
-            free_bytes: room.free,
+            // What is on its way there takes its part.
+            free_bytes: room.free.saturating_sub(pending_bytes),
             total_bytes: room.total,
             readers_wait: member.readers_wait(),
             read_nanos: member.read_nanos(),

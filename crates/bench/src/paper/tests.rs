@@ -126,7 +126,7 @@ fn a_run_comes_back_from_its_notation() {
 
 #[test]
 fn figures_of_two_devices_run_and_the_serial_model_holds_at_any_scale() {
-    for id in ["nvme-model2", "nvme-model3", "nvme-dyn1", "nvme-dyn2", "nvme-wal", "nvme-8a"] {
+    for id in ["nvme-model2", "nvme-model3", "nvme-dyn1", "nvme-dyn2", "nvme-heat", "nvme-wal", "nvme-8a"] {
         small_run(id, 32768.0);
     }
     let run = small_run("nvme-model1", brief_or_long(106.0, 64.0));

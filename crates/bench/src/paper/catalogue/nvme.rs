@@ -1,7 +1,7 @@
 //! "Improving Performance in LSM-Tree based Key-Value Stores using NVMe" (University of Wisconsin-Madison, 2022).
 
 use crate::paper::experiment::{Experiment, Need, State};
-use crate::paper::figures::nvme;
+use crate::paper::figures::{nvme, nvme_heat};
 
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -146,6 +146,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         device: "nvme",
         scale: 64.0,
         state: State::Runs { figure: nvme::read_beside, missing: &[] },
+    },
+    Experiment {
+        id: "nvme-heat",
+        title: "Skewed reads (ours)",
+        workload: "reads of all keys alike, and 98 % of them of a twentieth of the keys; the fast device holds a tenth of the data",
+        configurations: "Mod2, dynamic, heat",
+        metric: "reads per second",
+        expected: "heat at least 3 times Mod2 where reads are skewed, and no worse where they are not",
+        device: "nvme",
+        scale: 64.0,
+        state: State::Runs { figure: nvme_heat::skewed_reads, missing: &[] },
     },
     Experiment {
         id: "nvme-crash",

@@ -8,6 +8,7 @@ mod bolt_ycsb;
 pub mod dlc;
 pub mod lsbm;
 pub mod nvme;
+pub mod nvme_heat;
 pub mod ptier;
 mod scaled;
 mod ycsb;

@@ -22,11 +22,11 @@ use crate::paper::timeline::{Latencies, sampled};
 use crate::workload::Action;
 use crate::ycsb::keys::InsertOrder;
 
-const KEY_BYTES: usize = 16;
-const VALUE_BYTES: usize = 1024 - KEY_BYTES;
+pub(super) const KEY_BYTES: usize = 16;
+pub(super) const VALUE_BYTES: usize = 1024 - KEY_BYTES;
 
 /// Records of 20 GB.
-const RECORDS: u64 = 20 << 20;
+pub(super) const RECORDS: u64 = 20 << 20;
 
 const FAST: u64 = 450_000_000;
 const SLOW: u64 = 100_000_000;
@@ -46,17 +46,17 @@ fn disk(bandwidth: u64, flush: Duration) -> DeviceModel {
     }
 }
 
-fn fast() -> DeviceModel {
+pub(super) fn fast() -> DeviceModel {
     disk(FAST, Duration::from_micros(100))
 }
 
-fn slow() -> DeviceModel {
+pub(super) fn slow() -> DeviceModel {
     disk(SLOW, Duration::from_millis(1))
 }
 
 /// Where a store is.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Disks {
+pub(super) enum Disks {
     One(DeviceModel),
     /// Home, then the other one.
     Two(DeviceModel, DeviceModel),
@@ -74,7 +74,7 @@ fn machine(model: DeviceModel, what: &str) -> Result<Machine> {
     Ok(Machine::preset("nvme")?.with(what, |device| *device = model))
 }
 
-fn open(lab: &Lab, disks: Disks, options: Options) -> Result<Db> {
+pub(super) fn open(lab: &Lab, disks: Disks, options: Options) -> Result<Db> {
     match disks {
         Disks::One(_) => lab.open(options),
         Disks::Two(_, other) => {
@@ -84,7 +84,7 @@ fn open(lab: &Lab, disks: Disks, options: Options) -> Result<Db> {
     }
 }
 
-fn run<R: Send + 'static>(
+pub(super) fn run<R: Send + 'static>(
     setting: &Setting,
     disks: Disks,
     body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
@@ -94,7 +94,7 @@ fn run<R: Send + 'static>(
 }
 
 /// A store of tables of `table_bytes`, each in a file of its own or many in one.
-fn options(placer: Placer, table_bytes: u64, is_alone: bool) -> Options {
+pub(super) fn options(placer: Placer, table_bytes: u64, is_alone: bool) -> Options {
     let cutter = Cutter::Size(TableSize { table_bytes, flushes: Flushes::Cut });
     let packs = if is_alone { PackLayout::OneTable } else { PackLayout::default() };
     let tree =
@@ -136,7 +136,7 @@ fn over_fast() -> Axis {
     Axis::linear("throughput / that of the fast disk alone", "")
 }
 
-fn findings(
+pub(super) fn findings(
     x: Axis,
     series: Vec<crate::paper::record::Series>,
     relations: Vec<Relation>,
