@@ -208,6 +208,12 @@ impl Env for PosixEnv {
     }
 }
 
+/// The environment that the tests look at.
+#[cfg(test)]
+fn subject() -> Arc<dyn Env> {
+    PosixEnv::shared()
+}
+
 /// The options with which every file is opened; the standard library adds `O_CLOEXEC`.
 fn options(access: Access) -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();

@@ -1,10 +1,10 @@
-//! Tests of the POSIX environment, as far as a test can observe it.
+//! Tests of the POSIX environment, as far as a test can observe it. `terrace-uring` runs them over its own, too.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
 fn setup() -> (tempfile::TempDir, Arc<dyn Env>) {
-    (tempfile::tempdir().unwrap(), PosixEnv::shared())
+    (tempfile::tempdir().unwrap(), subject())
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use terrace::env::Env;
 use terrace::{Builder, Db, Durability, Options, Stats};
 
 use super::{ByCause, Counters, Records, Store};
@@ -17,6 +18,8 @@ pub struct TerraceConfig {
     pub profile: Option<String>,
     /// Memory budget in bytes; the profile's when `None`.
     pub memory_bytes: Option<u64>,
+    /// What the store runs on; the operating system when `None`.
+    pub env: Option<Arc<dyn Env>>,
     /// Durability of every put.
     pub durability: Durability,
 }
@@ -40,7 +43,12 @@ impl TerraceStore {
         };
         options.durability = config.durability;
         options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
-        let store = Self::build(Db::builder(path), options)?;
+        let builder = Db::builder(path);
+        let builder = match &config.env {
+            Some(env) => builder.env(env.clone()),
+            None => builder,
+        };
+        let store = Self::build(builder, options)?;
         Ok(Self { profile: config.profile.clone().unwrap_or(store.profile), ..store })
     }
 

@@ -13,6 +13,7 @@ use terrace_bench::ycsb::{self, Config, Place};
 
 use super::output::Output;
 use crate::command::Answer;
+use crate::table_io::IoArg;
 
 /// Run YCSB's core workloads and verify every value read; exit with 1 if one was wrong
 ///
@@ -91,6 +92,9 @@ pub struct Arguments {
     sync: bool,
 
     #[command(flatten)]
+    io: IoArg,
+
+    #[command(flatten)]
     output: Output,
 }
 
@@ -140,6 +144,7 @@ impl Arguments {
         TerraceConfig {
             profile: self.profile.clone(),
             memory_bytes: self.memory_bytes,
+            env: Some(self.io.env()),
             durability: if self.sync { Durability::Synced } else { Durability::Buffered },
         }
     }
