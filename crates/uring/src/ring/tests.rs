@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 use super::*;
 
@@ -102,13 +104,18 @@ fn a_drop_in_flight_waits_for_the_kernel() {
     ring.write(0, 0..PIECE_BYTES, &writer, 0).unwrap();
     ring.submit().unwrap();
     drop(writer);
+    let is_read = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || {
+            // A drop that does not wait is over by then.
+            std::thread::sleep(Duration::from_millis(50));
+            is_read.store(true, SeqCst);
             let mut found = Vec::new();
             reader.read_to_end(&mut found).unwrap();
             found
         });
         drop(ring);
+        assert!(is_read.load(SeqCst), "the kernel still had the buffer");
         // Other memory of the same size takes its place.
         let other = vec![0xee_u8; PIECE_BYTES];
         let found = reading.join().unwrap();
