@@ -19,7 +19,6 @@
 //! for all that is no read or write. `docs/design/devices.md` says what must hold, `docs/benchmarks/choices.md` what it is
 //! worth.
 #![cfg(target_os = "linux")]
-#![expect(clippy::disallowed_methods, reason = "an environment is what the rest of the store uses instead")]
 
 mod env;
 mod file;

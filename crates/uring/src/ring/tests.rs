@@ -1,4 +1,5 @@
 //! Tests of the ring, on real files and descriptors.
+#![expect(clippy::disallowed_methods, reason = "tests of what the rest of the store uses instead")]
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
