@@ -154,6 +154,28 @@ pub trait File: Any + fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Tells that `range` will be read soon. Returns at once; what is behind the end of the file is left out. It is advice: a
+    /// read returns the same bytes without it, and it has no error.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use terrace::env::Env;
+    /// use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let env = SimEnv::new(SimConfig { device: DeviceModel::nvme(), ..SimConfig::default() });
+    /// let file = env.create(Path::new("/f"))?;
+    /// file.write_at(0, &[1; 8192])?;
+    /// let before = env.now();
+    /// file.read_ahead(0..8192);
+    /// assert_eq!(env.now(), before);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn read_ahead(&self, range: Range<u64>) {
+        let _ = range;
+    }
+
     /// Makes contents and length durable. Never call it again after it failed.
     fn sync(&self) -> io::Result<()>;
 

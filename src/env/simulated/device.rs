@@ -10,7 +10,8 @@
 //!
 //! Writes go to a page cache at memory speed. They reach the device when they are synced, in requests of bounded
 //! length, or when the cache holds more than `dirty_bytes_max` of them: then the writer waits until the excess is
-//! written. Reads go to the device, unless the machine has a page cache for them, too
+//! written. What is read ahead ([`File::read_ahead`](crate::env::File::read_ahead)) queues like a read, and nobody waits for it
+//! before its bytes are read. Reads go to the device, unless the machine has a page cache for them, too
 //! ([`SimEnv::set_page_cache`](super::SimEnv::set_page_cache)).
 
 use std::path::{Path, PathBuf};
@@ -160,8 +161,8 @@ const PRESETS: &[(&str, DeviceModel)] = &[
     ("hdd-15k-pair", DeviceModel::hdd_15k_pair()),
 ];
 
-/// Longest request for data to be written; a file system splits longer ones, and other requests come in between.
-const REQUEST_BYTES_MAX: u64 = 512 << 10;
+/// Longest request for data to be written, or read ahead; a file system splits longer ones, and other requests come in between.
+pub(super) const REQUEST_BYTES_MAX: u64 = 512 << 10;
 
 /// The cost of a call.
 #[derive(Clone, Copy, Hash)]
@@ -172,6 +173,15 @@ pub(super) enum Cost {
     Read(u64),
     /// A read of this many bytes from the page cache.
     ReadCached(u64),
+    /// A read of which a part was read ahead.
+    ReadAhead {
+        /// Bytes that come from memory.
+        ready: u64,
+        /// Bytes that are still to be read.
+        missing: u64,
+        /// When the last transfer ends that was begun ahead.
+        until: Duration,
+    },
     /// A write of this many bytes to the page cache.
     Write(u64),
     /// A write of this many bytes from the page cache to the device.
@@ -243,6 +253,11 @@ impl Device {
             Cost::Metadata => now + model.metadata_latency,
             Cost::ReadCached(bytes) => now + transfer(bytes, model.cache_bandwidth),
             Cost::Read(bytes) => self.serve(now, model.read_latency, transfer(bytes, model.read_bandwidth)),
+            Cost::ReadAhead { ready, missing, until } => {
+                let copied = now + transfer(ready, model.cache_bandwidth);
+                let read = if missing > 0 { self.charge(now, Cost::Read(missing)) } else { now };
+                copied.max(read).max(until)
+            }
             Cost::Write(bytes) => {
                 let cached = now + transfer(bytes, model.cache_bandwidth);
                 self.dirty_bytes += bytes;
