@@ -306,6 +306,50 @@ fn what_outlives_the_store_is_refused_and_waits_for_no_device() {
 }
 
 #[test]
+fn a_compaction_reads_both_disks_at_the_same_time() {
+    const BANDWIDTH: u64 = 20_000_000;
+    // Nothing but reads takes time.
+    let disk = DeviceModel { read_bandwidth: BANDWIDTH, ..DeviceModel::instant() };
+    let env = SimEnv::new(SimConfig { device: disk, preemption_percent: 0, ..SimConfig::default() });
+    env.add_device(Path::new(SECOND), disk, 1 << 40);
+    Arc::clone(&env).simulate(move |env| {
+        let one_job = Options { background_threads: Some(1), ..options(MOD) };
+        let db = builder(&env, MOD).options(one_job).device(SECOND).open().unwrap();
+        fill(&db, 0..8000);
+        db.wait_idle().unwrap();
+        let (before, bytes_before) = (env.now(), db.stats().compaction.bytes_in);
+        fill(&db, 0..8000);
+        db.wait_idle().unwrap();
+        let bytes = db.stats().compaction.bytes_in - bytes_before;
+        assert!(bytes > 8_000_000, "{bytes}");
+        let of_one = Duration::from_secs_f64(bytes as f64 / BANDWIDTH as f64);
+        let time = env.now() - before;
+        assert!(time < of_one * 3 / 4, "{time:?}, where one disk after the other would take {of_one:?}");
+        check(&db, 8000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_disk_that_refuses_to_read_ahead_changes_nothing() {
+    let env = machine(8);
+    Arc::clone(&env).simulate(|env| {
+        let path_suffix = ".pack".to_owned();
+        let target = FaultTarget::Matching { operation: Operation::ReadAhead, path_suffix, skipped: 0 };
+        env.fault(FaultRule { target, error: FaultError::Io, sticky: true, partial: false });
+        let db = builder(&env, MOD).device(SECOND).open().unwrap();
+        fill(&db, 0..8000);
+        db.compact().unwrap();
+        let by_compactions = env.faults_fired();
+        assert!(by_compactions > 0);
+        db.drain_device(SECOND).unwrap();
+        assert!(env.faults_fired() > by_compactions, "a drain reads ahead, too");
+        check(&db, 8000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
 fn a_device_is_drained_under_a_reader_beside_the_writer() {
     let env = machine(7);
     Arc::clone(&env).simulate(|env| {

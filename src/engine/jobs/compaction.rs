@@ -139,8 +139,12 @@ impl JobContext {
             coverage,
             record_filter,
         };
-        let cursors =
-            inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
+        let ahead_bytes = self.ahead_bytes(inputs.lists.len());
+        // All of them begin to read before any is waited for.
+        let cursors = inputs
+            .lists
+            .into_values()
+            .map(|list| TablesCursor::readahead(self.cache.clone(), list, ahead_bytes));
         let merge = MergeForward::new(cursors.collect());
         let throttled = self.throttle.begin(JobClass::of(plan));
         let iterated = iterator.run(merge, |records, bytes| {

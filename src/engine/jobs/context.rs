@@ -40,6 +40,10 @@ use crate::types::{Epoch, KeyspaceId};
 
 use crate::engine::keyspace::expiry::Clock;
 
+/// So many bytes a job reads ahead in each list of tables, and in all of them together at most.
+const AHEAD_BYTES_MAX: u64 = 2 << 20;
+const AHEAD_BYTES_OF_JOB: u64 = 16 << 20;
+
 /// What jobs need of an open store.
 #[derive(Debug)]
 pub(crate) struct JobContext {
@@ -116,6 +120,14 @@ impl JobContext {
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
             ttl: record.ttl,
+        }
+    }
+
+    /// Bytes to be read ahead in each of `lists` of tables that a job reads at the same time. None in a store on one device.
+    pub(in crate::engine) fn ahead_bytes(&self, lists: usize) -> u64 {
+        match self.storage.devices.members().len() {
+            0 | 1 => 0,
+            _ => AHEAD_BYTES_OF_JOB.checked_div(lists as u64).unwrap_or(0).min(AHEAD_BYTES_MAX),
         }
     }
 

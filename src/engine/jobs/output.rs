@@ -229,12 +229,12 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         }
     }
 
-    /// Takes a whole table over: the same table, at another place.
-    pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
+    /// Takes a whole table over: the same table, at another place. Tells `progress` how much of it has been read.
+    pub(crate) fn copy(&mut self, table: &TableMeta, progress: impl FnMut(u64)) -> Result<()> {
         let file = self.packs.store.file(table.extent.pack)?;
         self.begin_pack(table.extent.length)?;
         let Some(pack) = self.pack.as_mut() else { return Ok(()) };
-        let extent = copy_table(&file, table, pack)?;
+        let extent = copy_table(&file, table, pack, progress)?;
         self.tables.push(TableRecord { extent, ..table.record() });
         self.seal_full()
     }

@@ -34,6 +34,7 @@ use crate::events::JobBegin;
 use crate::format::names::FileName;
 use crate::policy::{JobClass, Plan, SpaceView};
 use crate::store::files::punch::is_kept;
+use crate::store::table::ReadAhead;
 use crate::types::{Epoch, PackId};
 
 impl JobContext {
@@ -119,7 +120,15 @@ impl JobContext {
         let settings = self.table_settings(tree, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
         let throttled = self.throttle.begin(JobClass::of(plan));
-        for input in &plan.inputs {
+        let tables = plan.inputs.iter().map(|input| match version.table(input.table) {
+            Some((_, table)) => Ok(table),
+            None => Err(vanished(input.table)),
+        });
+        let tables = tables.collect::<Result<Vec<_>>>()?;
+        let packs = self.cache.packs().clone();
+        let mut ahead =
+            ReadAhead::of_tables(packs, tables.iter().map(|table| &***table), self.ahead_bytes(1));
+        for (at, table) in tables.into_iter().enumerate() {
             let checked = throttled.throttle(|| self.health.check_writable());
             if throttled.is_given_up() {
                 // Its output is dropped here, and with it what it had written.
@@ -127,8 +136,7 @@ impl JobContext {
                 return Ok(0);
             }
             checked?;
-            let (_, table) = version.table(input.table).ok_or_else(|| vanished(input.table))?;
-            output.copy(table)?;
+            output.copy(table, |offset| ahead.reached(at, offset))?;
         }
         let (bytes_out, _) =
             self.install_output((version, plan), output.finish()?, &self.arriving(version, plan)?, None)?;
