@@ -1,6 +1,6 @@
 //! Terrace as a store under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +19,8 @@ pub struct TerraceConfig {
     pub memory_bytes: Option<u64>,
     /// Durability of every put.
     pub durability: Durability,
+    /// Directories besides the store's own that get tables, each on another device.
+    pub devices: Vec<PathBuf>,
 }
 
 /// A Terrace store that is being measured; records live in the default keyspace.
@@ -40,7 +42,8 @@ impl TerraceStore {
         };
         options.durability = config.durability;
         options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
-        let store = Self::build(Db::builder(path), options)?;
+        let builder = config.devices.iter().fold(Db::builder(path), Builder::device);
+        let store = Self::build(builder, options)?;
         Ok(Self { profile: config.profile.clone().unwrap_or(store.profile), ..store })
     }
 
@@ -98,7 +101,9 @@ impl Store for TerraceStore {
 
     fn counters(&self) -> Counters {
         let stats = self.db.stats();
+        let devices = Some(&stats.devices).filter(|devices| devices.len() > 1).into_iter().flatten();
         Counters {
+            device_bytes: devices.map(|device| (device.id, device.given_bytes)).collect(),
             user_bytes_written: stats.user_bytes_written,
             written: by_cause(&stats.written),
             read: ByCause::from([

@@ -24,6 +24,7 @@ Examples:
   terrace bench ycsb --records 1000000 --operations 1000000 --threads 2
   terrace bench ycsb --phases load,c --seconds 30 --key-bytes 16 --value-bytes 100
   terrace bench ycsb --phases load,a --target 20000 --sync --json a.json --html a.html
+  terrace bench ycsb --db /mnt/nvme/bench --device /mnt/sata/bench --profile default:placer=mod4
   terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench")]
 pub struct Arguments {
     /// Phases in order [default: load,a,b,c,f,d,e, or load,run with -P]
@@ -73,6 +74,11 @@ pub struct Arguments {
     /// Directory of the store, missing or empty; it stays [default: a temporary one, removed afterwards]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
+
+    /// Another directory for tables, on another device; can be given more than once. It stays. Which tables go there is a part of
+    /// --profile: default:placer=mod4
+    #[arg(long = "device", value_name = "DIR", requires = "db")]
+    devices: Vec<PathBuf>,
 
     /// Go on with the store that an earlier run left in --db
     #[arg(long, requires = "db")]
@@ -141,6 +147,7 @@ impl Arguments {
             profile: self.profile.clone(),
             memory_bytes: self.memory_bytes,
             durability: if self.sync { Durability::Synced } else { Durability::Buffered },
+            devices: self.devices.clone(),
         }
     }
 }
