@@ -325,6 +325,41 @@ fn a_device_is_drained_under_a_reader_beside_the_writer() {
 }
 
 #[test]
+fn a_drained_device_has_no_table_whatever_was_being_written_there() {
+    for seed in 0..8 {
+        let env = machine(seed);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, MOD).device(SECOND).open().unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let writer = {
+                let (db, stop) = (db.clone(), stop.clone());
+                let body = move || {
+                    for n in (0..).step_by(100).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                        fill(&db, n..n + 100);
+                    }
+                };
+                Env::spawn(&*env, "writer", Priority::Normal, Box::new(body)).unwrap()
+            };
+            for round in 0..12 {
+                env.sleep(Duration::from_micros(seed * 300 + round * 1100));
+                db.drain_device(SECOND).unwrap();
+                assert_eq!(db.stats().devices[1].table_bytes, 0, "seed {seed}, round {round}");
+                env.sleep(Duration::from_millis(2));
+                assert_eq!(db.stats().devices[1].table_bytes, 0, "seed {seed}, after round {round}");
+                while let Err(error) = db.remove_device(SECOND) {
+                    assert_eq!(error.kind(), ErrorKind::Busy);
+                    env.sleep(Duration::from_millis(1));
+                }
+                db.add_device(SECOND).unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+            writer.join();
+            db.close().unwrap();
+        });
+    }
+}
+
+#[test]
 fn readers_open_while_devices_come_and_go() {
     for seed in 0..4 {
         let env = machine(seed);

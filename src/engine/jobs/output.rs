@@ -184,6 +184,12 @@ impl<C: Deref<Target = JobContext>> Output<C> {
                 Some(at) => Some(self.aside.swap_remove(at)),
                 None => Some(self.new_pack(place)?),
             };
+            if self.writing == Writing::Ingest
+                && let Some(pack) = &self.pack
+            {
+                // It ends when its user likes.
+                self.packs.store.devices().note_ended(pack.id());
+            }
         }
         if let Some(pack) = &mut self.pack {
             // Home, if the device has gone meanwhile.
@@ -402,6 +408,8 @@ impl SealedPacks {
 
 impl Drop for SealedPacks {
     fn drop(&mut self) {
+        // Whoever installs them drops them when the tables are seen.
+        self.records.iter().for_each(|record| self.store.devices().note_ended(record.id));
         if !self.committed && !planted!("failed-output-left-behind") {
             for record in &self.records {
                 // Nothing refers to it; if this fails, the next open removes it. It does not become a recycled file:

@@ -2,7 +2,7 @@
 //!
 //! The first one, *home*, has the log and the manifest. The others have packs alone. A pack that is not noted is at home.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -162,11 +162,6 @@ impl Member {
         self.reads.are_slow(self.device.now())
     }
 
-    /// From now on it gets nothing, or is again like others.
-    pub(crate) fn set_leaving(&self, is_leaving: bool) {
-        self.is_leaving.store(is_leaving, Relaxed);
-    }
-
     /// The same device with a queue, where it has got company.
     pub(crate) fn with_queue(&self, rated_bandwidth: u64, queue: WriteQueue) -> Self {
         let (device, recycled) = (self.device.clone(), self.recycled.clone());
@@ -193,7 +188,15 @@ pub(crate) struct Devices {
     /// Home first.
     members: ArcSwap<Vec<Arc<Member>>>,
     /// The packs that are not at home.
-    places: OrderedMutex<HashMap<PackId, DeviceId>>,
+    places: OrderedMutex<Places>,
+}
+
+/// The packs that are not at home.
+#[derive(Debug, Default)]
+struct Places {
+    of: HashMap<PackId, DeviceId>,
+    /// Those of jobs that have not ended: tables there may be still to come.
+    of_jobs: HashSet<PackId>,
 }
 
 impl Devices {
@@ -241,7 +244,7 @@ impl Devices {
 
     /// The device that has `pack`.
     pub(crate) fn of(&self, pack: PackId) -> Arc<Member> {
-        let place = self.places.lock().get(&pack).copied();
+        let place = self.places.lock().of.get(&pack).copied();
         place.map_or_else(|| self.home(), |id| self.member(id))
     }
 
@@ -258,9 +261,9 @@ impl Devices {
     /// Takes the device `id`, which is not home, out of the list, unless it has packs, written or being written; then returns how
     /// many. Readers may hold some that no version in force has.
     pub(crate) fn take_out(&self, id: DeviceId) -> std::result::Result<(), usize> {
-        // Under this lock no pack there begins: see `note`.
+        // Under this lock no pack there begins: see `note_begun`.
         let places = self.places.lock();
-        match places.values().filter(|place| **place == id).count() {
+        match places.of.values().filter(|place| **place == id).count() {
             0 => {
                 let members = self.members();
                 let left = members.iter().filter(|member| member.id != id).cloned().collect();
@@ -278,22 +281,54 @@ impl Devices {
         self.members.store(Arc::new(members));
     }
 
-    /// Notes that `pack` is on the device `id`. Returns whether that is one of the store's still.
-    pub(crate) fn note(&self, pack: PackId, id: DeviceId) -> bool {
+    /// Notes that `pack` is on the device `id`.
+    pub(crate) fn note(&self, pack: PackId, id: DeviceId) {
+        if self.home().id != id {
+            self.places.lock().of.insert(pack, id);
+        }
+    }
+
+    /// Notes that a job writes `pack` on the device `id`. Returns whether it may: whether that is one of the store's still, and not
+    /// leaving.
+    pub(in crate::store) fn note_begun(&self, pack: PackId, id: DeviceId) -> bool {
         let mut places = self.places.lock();
         let members = self.members.load();
-        if members[0].id != id {
-            if members.iter().all(|member| member.id != id) {
-                return false;
-            }
-            places.insert(pack, id);
+        if members[0].id == id {
+            return true;
         }
+        let stays =
+            |member: &Member| !member.is_leaving.load(Relaxed) || planted!("leaving-device-is-written");
+        if !members.iter().any(|member| member.id == id && stays(member)) {
+            return false;
+        }
+        places.of.insert(pack, id);
+        places.of_jobs.insert(pack);
         true
+    }
+
+    /// Notes that the job of `pack` has ended, and all that it leaves is seen; or that nobody is to wait for its end.
+    pub(crate) fn note_ended(&self, pack: PackId) {
+        self.places.lock().of_jobs.remove(&pack);
+    }
+
+    /// Whether any job that has not ended writes to the device `id`.
+    pub(crate) fn is_written(&self, id: DeviceId) -> bool {
+        let places = self.places.lock();
+        places.of_jobs.iter().any(|pack| places.of.get(pack) == Some(&id))
+    }
+
+    /// From now on no job begins a pack on the device `id`, or jobs may again.
+    pub(crate) fn set_leaving(&self, id: DeviceId, is_leaving: bool) {
+        // Whoever has begun one has noted it: see `note_begun`.
+        let _places = self.places.lock();
+        self.member(id).is_leaving.store(is_leaving, Relaxed);
     }
 
     /// Notes that there is no such pack any more.
     pub(in crate::store) fn forget(&self, pack: PackId) {
-        self.places.lock().remove(&pack);
+        let mut places = self.places.lock();
+        places.of.remove(&pack);
+        places.of_jobs.remove(&pack);
     }
 
     /// From now on keeps up to `bytes_max` bytes of dead files, on all devices together.

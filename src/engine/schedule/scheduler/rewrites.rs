@@ -139,7 +139,14 @@ impl Background {
         let has_some = |tree: &Tree| tree.view().version.tables().any(|(_, table)| is_there(table));
         loop {
             self.jobs.health.check_writable()?;
+            // Asked first: what such a job leaves is seen before it ends.
+            let is_written = self.jobs.storage.devices.is_written(device) && !planted!("drained-under-a-job");
             let trees: Vec<_> = self.trees().values().filter(|tree| has_some(tree)).cloned().collect();
+            if trees.is_empty() && is_written {
+                let mut state = self.scheduler.state.lock();
+                self.scheduler.done.wait_for(&mut state, LOOK_AGAIN);
+                continue;
+            }
             if trees.is_empty() {
                 // They may have tables that no version has any more.
                 self.trees().values().for_each(|tree| self.jobs.drop_buffer(tree));
