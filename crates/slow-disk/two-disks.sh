@@ -3,15 +3,17 @@
 #
 #     two-disks.sh SLOW_DISK TERRACE DIRECTORY [ROUNDS]
 #
-# Needs root, cgroups of version 1 and jq. The fast disk has 4.5 times the bandwidth and requests a second of the slow one. Page cache and
-# process have 320 MB together; the store has 1 GB of records. The configurations take turns in each round, and the last line of
-# each is what DIRECTORY/two-disks.json holds of it.
+# Needs root, cgroups of version 1 and jq. The slow disk writes RATE megabytes a second, and reads twice as many; the fast disk has 4.5
+# times the bandwidth and requests a second. The store has RECORDS records of 1 KB; it has about a tenth of that for its memory, and
+# all together, the page cache too, about a third. The configurations take turns in each round. DIRECTORY/two-disks.json has all
+# results, and a line of each is printed at the end: operations a second, those of the load with its drain.
 set -eu
 
 slow_disk=$(realpath "$1")
 terrace=$(realpath "$2")
 results=$3
 rounds=${4:-1}
+rate=${RATE:-20}
 records=${RECORDS:-1000000}
 seconds=${SECONDS_EACH:-20}
 
@@ -19,7 +21,7 @@ mkdir -p "$results"
 group=/sys/fs/cgroup/memory/two-disks-$$
 mkdir "$group"
 trap 'rmdir "$group"' EXIT
-echo 320000000 >"$group/memory.limit_in_bytes"
+echo $((30000000 + records * 300)) >"$group/memory.limit_in_bytes"
 
 # NAME PROFILE STORE: the store is on the fast disk, {}, on the slow one, {2}, or on both.
 run() {
@@ -28,9 +30,10 @@ run() {
     echo "round $round: $name" >&2
     # The group holds the command alone, so that nobody else meets its limit.
     sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$group" \
-        "$slow_disk" --size-mb 8000 --write-mb 90 --read-mb 180 --write-iops 4500 --read-iops 9000 \
-        --also size-mb=8000,write-mb=20,read-mb=40,write-iops=1000,read-iops=2000,sync-ms=1 -- \
-        "$terrace" bench ycsb --profile "$profile" --memory-bytes 96000000 "$@" --phases load,a,c,e \
+        "$slow_disk" --size-mb 8000 --write-mb $((rate * 9 / 2)) --read-mb $((rate * 9)) \
+        --write-iops $((rate * 225)) --read-iops $((rate * 450)) \
+        --also "size-mb=8000,write-mb=$rate,read-mb=$((rate * 2)),write-iops=$((rate * 50)),read-iops=$((rate * 100)),sync-ms=1" -- \
+        "$terrace" bench ycsb --profile "$profile" --memory-bytes $((records * 96)) "$@" --phases load,a,c,e \
         --records "$records" --value-bytes 1000 --seconds "$seconds" --threads 4 --seed "$round" \
         --json "$results/$name.$round.json" >&2
     # The course of the run is left out; the directories of the disks are no part of the command.

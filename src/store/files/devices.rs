@@ -367,3 +367,6 @@ impl Devices {
         self.members.load().iter().for_each(|member| member.close());
     }
 }
+
+#[cfg(test)]
+mod tests;
