@@ -407,6 +407,28 @@ fn command_that_runs_out_of_memory_is_told() {
     }
 }
 
+/// Whoever answers for delayed syncs is not among those who share the command's memory: each would wait for the other.
+#[test]
+fn what_delays_syncs_has_memory_of_its_own() {
+    if !rustix::process::geteuid().is_root() || !may_mount() {
+        eprintln!("SKIPPED: no group for memory without root");
+        return;
+    }
+    let Some(group) = Group::with_limit(48_000_000) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // Those outside of the command's PID namespace are shown as 0.
+    let script = format!(
+        "dd if=/dev/zero of={{}}/file bs=1M count=20 conv=fsync 2>/dev/null && grep -c '^0$' {}/cgroup.procs",
+        group.0.display()
+    );
+    let mut inside = Command::new("sh");
+    inside.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&group.0);
+    let disk = slow_disk(dir.path(), &["--sync-ms", "1"], &["sh", "-c", &script]);
+    let out = inside.arg(disk.get_program()).args(disk.get_args()).output().unwrap();
+    let others = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && others.trim() == "1", "only slow-disk itself: {out:?}");
+}
+
 /// Runs it with `dir` for the image, prepared, and expects it to stop before it makes anything.
 fn stops_at_once(dir: &Path, mut prepared: Command, options: &[&str], why: &str) {
     prepared.args(["--size-mb", "32", "--dir"]).arg(dir).args(options).args(["--", "touch"]);
