@@ -416,17 +416,23 @@ fn what_delays_syncs_has_memory_of_its_own() {
     }
     let Some(group) = Group::with_limit(48_000_000) else { return };
     let dir = tempfile::tempdir().unwrap();
-    // Those outside of the command's PID namespace are shown as 0.
-    let script = format!(
-        "dd if=/dev/zero of={{}}/file bs=1M count=20 conv=fsync 2>/dev/null && grep -c '^0$' {}/cgroup.procs",
-        group.0.display()
-    );
+    let (ready, go) = (dir.path().join("ready"), dir.path().join("go"));
+    let script = format!(": >{}; while [ ! -e {} ]; do sleep 0.05; done", ready.display(), go.display());
     let mut inside = Command::new("sh");
     inside.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&group.0);
     let disk = slow_disk(dir.path(), &["--sync-ms", "1"], &["sh", "-c", &script]);
-    let out = inside.arg(disk.get_program()).args(disk.get_args()).output().unwrap();
-    let others = String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.success() && others.trim() == "1", "only slow-disk itself: {out:?}");
+    let mut running = inside.arg(disk.get_program()).args(disk.get_args()).spawn().unwrap();
+    while !ready.exists() {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before the command was ready");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let members = fs::read_to_string(group.0.join("cgroup.procs")).unwrap();
+    let of = |id: &str| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let has = |role: &str| members.lines().any(|id| of(id).contains(role));
+    let (has_command, has_delay) = (has("--init-for"), has("--delay-for"));
+    fs::write(go, "").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert!(has_command && !has_delay, "{members}");
 }
 
 /// Runs it with `dir` for the image, prepared, and expects it to stop before it makes anything.
