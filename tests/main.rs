@@ -48,6 +48,7 @@ mod repair;
 mod rewrite;
 mod row_cache;
 mod settings;
+mod striped;
 mod throttle;
 mod tickets;
 mod tidy;

@@ -2,7 +2,8 @@
 //!
 //! The engine reaches the operating system only through [`Env`] and [`File`], and blocks only through [`sync`]. So
 //! [`simulated`] can run the whole engine as one deterministic schedule in virtual time, lose whatever was not
-//! synced, and fail any call. [`recording`] turns the calls into text for review. Only the advice of `huge_pages`
+//! synced, and fail any call. [`recording`] turns the calls into text for review, and [`striped`] spreads files over several
+//! directories. Only the advice of `huge_pages`
 //! goes past [`Env`]; nothing depends on its effect.
 //!
 //! This layer knows nothing of tables or levels.
@@ -21,6 +22,7 @@ mod lock;
 pub mod posix;
 pub mod recording;
 pub mod simulated;
+pub mod striped;
 pub mod sync;
 
 use std::any::Any;
