@@ -76,7 +76,7 @@ fn each_placer_spreads_tables_as_it_says_and_home_alone_finds_them_again() {
         (Placer::Home, 0..=0),
         (Placer::Mod { n: 2, unit }, 40..=60),
         (Placer::Weighted { slow_percent: 25, unit }, 15..=35),
-        (Placer::Level { upto: 0 }, 60..=100),
+        (Placer::Level { upto: 0, adapt: false }, 60..=100),
         (Placer::Dynamic { unit }, 0..=35),
     ] {
         let env = machine(1);
@@ -105,6 +105,43 @@ fn each_placer_spreads_tables_as_it_says_and_home_alone_finds_them_again() {
             copy.close().unwrap();
         });
     }
+}
+
+/// SpanDB's: a fast device that is busy gets fewer levels, and more again when it is not.
+#[test]
+fn the_level_of_the_fast_device_moves_with_its_load_and_its_room() {
+    let slowed = |megabytes: u64| DeviceModel { dirty_bytes_max: 1 << 20, ..disk(megabytes) };
+    let given = |adapt: bool| {
+        let config = SimConfig { device: slowed(9), preemption_percent: 0, ..SimConfig::default() };
+        let env = SimEnv::new(config);
+        env.add_device(Path::new(SECOND), slowed(2), 1 << 40);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, Placer::Level { upto: 4, adapt }).device(SECOND).open().unwrap();
+            let given = |of: usize| db.stats().devices[of].given_bytes;
+            fill(&db, 0..40_000);
+            db.wait_idle().unwrap();
+            let busy = given(1);
+            env.sleep(Duration::from_secs(20));
+            let before = given(0);
+            fill(&db, 40_000..41_000);
+            let after_a_rest = [given(0) - before, given(1) - busy];
+            env.sleep(Duration::from_secs(2));
+            env.set_space(Path::new("/"), env.used_bytes(Path::new("/")) * 14 / 13);
+            db.wait_idle().unwrap();
+            let before = given(1);
+            env.sleep(Duration::from_secs(2));
+            fill(&db, 41_000..42_000);
+            let when_full = given(1) - before;
+            check(&db, 42_000);
+            db.close().unwrap();
+            (busy, after_a_rest, when_full)
+        })
+    };
+    let (busy, after_a_rest, when_full) = given(true);
+    assert!(busy > 4 << 20, "{busy}");
+    assert!(after_a_rest[0] > 0 && after_a_rest[1] == 0, "{after_a_rest:?}");
+    assert!(when_full > 0);
+    assert_eq!(given(false).0, 0);
 }
 
 #[test]

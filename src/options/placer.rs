@@ -36,8 +36,12 @@ pub enum Placer {
     /// The upper levels go to the fast device, the others to the slow one (Chen et al., "SpanDB: A Fast, Cost-Effective LSM-tree
     /// Based KV Store on Hybrid Storage", FAST 2021, section 4.3).
     Level {
-        /// The last level for the fast device, 0 to 6.
+        /// The last level for the fast device, 0 to 6; with `adapt`, at first.
         upto: u8,
+        /// Whether that level moves, once a second: up by one while more than 65 % of the bandwidth of the fast device is written to it,
+        /// to none at last; down by one, to 4 at most, below 40 %. With less than an eighth of it free it is 1 at most, with
+        /// less than a twelfth none.
+        adapt: bool,
     },
     /// The device that is expected to have written it first: by what is still to be written there, by how fast it has been
     /// lately, and by whether readers wait for it.
@@ -77,7 +81,7 @@ impl Placer {
             Self::Weighted { slow_percent, unit: Unit::Job | Unit::Table } => {
                 range("tree.placer slow_percent", u64::from(slow_percent), 0, 100)
             }
-            Self::Level { upto } => range("tree.placer upto", u64::from(upto), 0, LEVEL_MAX),
+            Self::Level { upto, adapt: _ } => range("tree.placer upto", u64::from(upto), 0, LEVEL_MAX),
         }
     }
 }

@@ -273,7 +273,7 @@ mod tests {
             Placer::Home,
             Placer::Mod { n: 4, unit },
             Placer::Weighted { slow_percent: 18, unit },
-            Placer::Level { upto: 1 },
+            Placer::Level { upto: 1, adapt: false },
             Placer::default(),
         ]
     }

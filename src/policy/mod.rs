@@ -37,7 +37,7 @@ pub use layout::Layout;
 pub use load::{JobClass, LevelLoad, LoadClass, LoadState, Pace, Round, RunningJobs, UserLoad};
 pub use pacer::{Admission, Budget, Deferral, Pressure, Slowdown, Verdict, WriterVerdict, flushed_and_parts};
 pub use picker::{Picker, RangePick};
-pub use placer::{DeviceView, PlaceView};
+pub use placer::{DeviceView, FastView, PlaceView, moved_level};
 pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;

@@ -5,6 +5,10 @@
 //! shown lately. So a slow device gets tables only as fast as it writes them, and a job at the end of which all devices are synced
 //! waits for none of them alone.
 
+mod adapt;
+
+pub use adapt::{FastView, moved_level};
+
 use crate::options::{Placer, Unit};
 use crate::types::DeviceId;
 
@@ -20,6 +24,8 @@ pub struct PlaceView<'a> {
     pub bytes: u64,
     /// So many were placed before.
     pub placed: u64,
+    /// The last level for the fast device at present, where [`Placer::Level`] adapts it; below 0 there is none.
+    pub moved_upto: i8,
     /// The devices, at least one. The first one holds log and manifest.
     pub devices: &'a [DeviceView],
 }
@@ -75,7 +81,7 @@ impl Placer {
     /// When the view has no device.
     #[must_use]
     pub fn place(&self, view: &PlaceView<'_>) -> DeviceId {
-        let PlaceView { level, bytes, placed, devices } = *view;
+        let PlaceView { level, bytes, placed, moved_upto, devices } = *view;
         let home = &devices[0];
         let fast = devices.iter().rev().max_by_key(|device| device.rated_bandwidth).unwrap_or(home);
         let slow = devices.iter().rev().min_by_key(|device| device.rated_bandwidth).unwrap_or(home);
@@ -97,8 +103,8 @@ impl Placer {
                 let is_owed = u128::from(slow.given_bytes + bytes) * 100 <= all * u128::from(slow_percent);
                 if is_owed { slow } else { fast }
             }
-            Self::Level { upto } => {
-                if level <= upto {
+            Self::Level { upto, adapt } => {
+                if i16::from(level) <= if adapt { i16::from(moved_upto) } else { i16::from(upto) } {
                     fast
                 } else {
                     slow
@@ -134,7 +140,8 @@ mod tests {
     fn placed(placer: Placer, level: u8, tables: u64, mut devices: [DeviceView; 2]) -> String {
         let mut drawn = String::new();
         for placed in 0..tables {
-            let id = placer.place(&PlaceView { level, bytes: MIB, placed, devices: &devices });
+            let view = PlaceView { level, bytes: MIB, placed, moved_upto: 1, devices: &devices };
+            let id = placer.place(&view);
             let device = &mut devices[usize::from(id.0)];
             device.pending_bytes += MIB;
             device.given_bytes += MIB;
@@ -152,8 +159,10 @@ mod tests {
         assert_eq!(drawn(Placer::Mod { n: 6, unit: UNIT }, 1), "fffffsfffffs");
         assert_eq!(drawn(Placer::Weighted { slow_percent: 25, unit: UNIT }, 1), "fffsfffsfffs");
         assert_eq!(drawn(Placer::Weighted { slow_percent: 0, unit: UNIT }, 1), "ffffffffffff");
-        assert_eq!(drawn(Placer::Level { upto: 2 }, 2), "ffffffffffff");
-        assert_eq!(drawn(Placer::Level { upto: 2 }, 3), "ssssssssssss");
+        assert_eq!(drawn(Placer::Level { upto: 2, adapt: false }, 2), "ffffffffffff");
+        assert_eq!(drawn(Placer::Level { upto: 2, adapt: false }, 3), "ssssssssssss");
+        assert_eq!(drawn(Placer::Level { upto: 3, adapt: true }, 1), "ffffffffffff");
+        assert_eq!(drawn(Placer::Level { upto: 3, adapt: true }, 2), "ssssssssssss");
     }
 
     #[test]
@@ -174,9 +183,12 @@ mod tests {
 
     #[test]
     fn a_full_device_is_passed_over_and_none_is_no_reason_to_stop() {
-        for placer in
-            [Placer::Home, Placer::Mod { n: 2, unit: UNIT }, Placer::Level { upto: 6 }, Placer::default()]
-        {
+        for placer in [
+            Placer::Home,
+            Placer::Mod { n: 2, unit: UNIT },
+            Placer::Level { upto: 6, adapt: false },
+            Placer::default(),
+        ] {
             let mut fast_full = devices();
             fast_full[0].free_bytes = 2 * MIB;
             let drawn = placed(placer, 1, 20, fast_full);

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::install::CatalogLog;
+use super::placement::MovingLevel;
 use super::retention::Retention;
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
@@ -78,6 +79,8 @@ pub(crate) struct JobContext {
     pub(in crate::engine) compacting_bytes: AtomicU64,
     /// Number of tables, or of whole jobs, that were placed on one of several devices.
     pub(in crate::engine) placed: AtomicU64,
+    /// Which levels go to the fast one, where that adapts.
+    pub(in crate::engine) moving_level: MovingLevel,
     /// Compaction buffers: when they were trimmed.
     pub(in crate::engine) retention: Retention,
 }

@@ -380,7 +380,7 @@ fn read_beside_load(setting: &Setting, placer: Placer, opened: Options) -> Resul
 pub fn read_beside(setting: &Setting) -> Result<Findings> {
     let (mut lines, mut found) = (Vec::new(), Vec::new());
     let placers =
-        [("by level", Placer::Level { upto: 7 }), ("dynamic", Placer::Dynamic { unit: Unit::Table })];
+        [("by level", Placer::Level { upto: 7, adapt: false }), ("dynamic", Placer::Dynamic { unit: Unit::Table })];
     for (at, (name, placer)) in placers.into_iter().enumerate() {
         let memory_bytes = Some(memory_for(8 << 20, 16 << 20));
         let with = Options { memory_bytes, ..options(Placer::Home, 1 << 20, false) };
