@@ -1,9 +1,11 @@
 //! Terrace as a store under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use terrace::env::posix::PosixEnv;
+use terrace::env::striped::{Stripe, StripedEnv};
 use terrace::{Builder, Db, Durability, Options, Stats};
 
 use super::{ByCause, Counters, Records, Store};
@@ -19,6 +21,10 @@ pub struct TerraceConfig {
     pub memory_bytes: Option<u64>,
     /// Durability of every put.
     pub durability: Durability,
+    /// Directories over which packs are striped, besides that of the store.
+    pub stripe: Vec<PathBuf>,
+    /// Chunks for each of them in turn, that of the store first; one for each when `None`.
+    pub stripe_weights: Option<Vec<u32>>,
 }
 
 /// A Terrace store that is being measured; records live in the default keyspace.
@@ -32,7 +38,7 @@ impl TerraceStore {
     /// Opens or creates the store in `path`.
     ///
     /// # Errors
-    /// A profile that [`super::options`] refuses, or whatever keeps the store from opening.
+    /// A profile that [`super::options`] refuses, directories that make no stripe, or whatever keeps the store from opening.
     pub fn open(path: &Path, config: &TerraceConfig) -> Result<Self> {
         let mut options = match &config.profile {
             None => Options::default(),
@@ -40,7 +46,7 @@ impl TerraceStore {
         };
         options.durability = config.durability;
         options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
-        let store = Self::build(Db::builder(path), options)?;
+        let store = Self::build(builder(path, config)?, options)?;
         Ok(Self { profile: config.profile.clone().unwrap_or(store.profile), ..store })
     }
 
@@ -59,6 +65,17 @@ impl TerraceStore {
     pub fn db(&self) -> &Db {
         &self.db
     }
+}
+
+/// The store in `path`, or on a stripe that begins there.
+fn builder(path: &Path, config: &TerraceConfig) -> Result<Builder> {
+    if config.stripe.is_empty() {
+        return Ok(Db::builder(path));
+    }
+    let others: Vec<&Path> = config.stripe.iter().map(PathBuf::as_path).collect();
+    let weights = config.stripe_weights.clone().unwrap_or_else(|| vec![1; others.len() + 1]);
+    let stripe = Stripe { weights, ..Stripe::default() };
+    Ok(Db::builder(path).env(StripedEnv::new(PosixEnv::shared(), path, &others, stripe)?))
 }
 
 impl Store for TerraceStore {

@@ -24,7 +24,8 @@ Examples:
   terrace bench ycsb --records 1000000 --operations 1000000 --threads 2
   terrace bench ycsb --phases load,c --seconds 30 --key-bytes 16 --value-bytes 100
   terrace bench ycsb --phases load,a --target 20000 --sync --json a.json --html a.html
-  terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench")]
+  terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench
+  terrace bench ycsb --db /mnt/nvme/bench --stripe /mnt/sata/bench --stripe-weights 5,1 --profile default:placer=home")]
 pub struct Arguments {
     /// Phases in order [default: load,a,b,c,f,d,e, or load,run with -P]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -90,6 +91,14 @@ pub struct Arguments {
     #[arg(long)]
     sync: bool,
 
+    /// Stripe the packs over --db and this directory; can be given more than once
+    #[arg(long, value_name = "DIR", requires = "db")]
+    stripe: Vec<PathBuf>,
+
+    /// Chunks for --db and each --stripe in turn, such as 5,1 [default: one for each]
+    #[arg(long, value_name = "N,N...", value_delimiter = ',', requires = "stripe")]
+    stripe_weights: Option<Vec<u32>>,
+
     #[command(flatten)]
     output: Output,
 }
@@ -141,6 +150,8 @@ impl Arguments {
             profile: self.profile.clone(),
             memory_bytes: self.memory_bytes,
             durability: if self.sync { Durability::Synced } else { Durability::Buffered },
+            stripe: self.stripe.clone(),
+            stripe_weights: self.stripe_weights.clone(),
         }
     }
 }
