@@ -76,7 +76,7 @@ fn each_placer_spreads_tables_as_it_says_and_home_alone_finds_them_again() {
         (Placer::Home, 0..=0),
         (Placer::Mod { n: 2, unit }, 40..=60),
         (Placer::Weighted { slow_percent: 25, unit }, 15..=35),
-        (Placer::Level { upto: 0 }, 60..=100),
+        (Placer::Level { upto: 0, adapt: false }, 60..=100),
         (Placer::Dynamic { unit }, 0..=35),
     ] {
         let env = machine(1);
@@ -105,6 +105,43 @@ fn each_placer_spreads_tables_as_it_says_and_home_alone_finds_them_again() {
             copy.close().unwrap();
         });
     }
+}
+
+/// SpanDB's: a fast device that is busy gets fewer levels, and more again when it is not.
+#[test]
+fn the_level_of_the_fast_device_moves_with_its_load_and_its_room() {
+    let slowed = |megabytes: u64| DeviceModel { dirty_bytes_max: 1 << 20, ..disk(megabytes) };
+    let given = |adapt: bool| {
+        let config = SimConfig { device: slowed(9), preemption_percent: 0, ..SimConfig::default() };
+        let env = SimEnv::new(config);
+        env.add_device(Path::new(SECOND), slowed(2), 1 << 40);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, Placer::Level { upto: 4, adapt }).device(SECOND).open().unwrap();
+            let given = |of: usize| db.stats().devices[of].given_bytes;
+            fill(&db, 0..40_000);
+            db.wait_idle().unwrap();
+            let busy = given(1);
+            env.sleep(Duration::from_secs(20));
+            let before = given(0);
+            fill(&db, 40_000..41_000);
+            let after_a_rest = [given(0) - before, given(1) - busy];
+            env.sleep(Duration::from_secs(2));
+            env.set_space(Path::new("/"), env.used_bytes(Path::new("/")) * 14 / 13);
+            db.wait_idle().unwrap();
+            let before = given(1);
+            env.sleep(Duration::from_secs(2));
+            fill(&db, 41_000..42_000);
+            let when_full = given(1) - before;
+            check(&db, 42_000);
+            db.close().unwrap();
+            (busy, after_a_rest, when_full)
+        })
+    };
+    let (busy, after_a_rest, when_full) = given(true);
+    assert!(busy > 4 << 20, "{busy}");
+    assert!(after_a_rest[0] > 0 && after_a_rest[1] == 0, "{after_a_rest:?}");
+    assert!(when_full > 0);
+    assert_eq!(given(false).0, 0);
 }
 
 #[test]
@@ -306,6 +343,50 @@ fn what_outlives_the_store_is_refused_and_waits_for_no_device() {
 }
 
 #[test]
+fn a_compaction_reads_both_disks_at_the_same_time() {
+    const BANDWIDTH: u64 = 20_000_000;
+    // Nothing but reads takes time.
+    let disk = DeviceModel { read_bandwidth: BANDWIDTH, ..DeviceModel::instant() };
+    let env = SimEnv::new(SimConfig { device: disk, preemption_percent: 0, ..SimConfig::default() });
+    env.add_device(Path::new(SECOND), disk, 1 << 40);
+    Arc::clone(&env).simulate(move |env| {
+        let one_job = Options { background_threads: Some(1), ..options(MOD) };
+        let db = builder(&env, MOD).options(one_job).device(SECOND).open().unwrap();
+        fill(&db, 0..8000);
+        db.wait_idle().unwrap();
+        let (before, bytes_before) = (env.now(), db.stats().compaction.bytes_in);
+        fill(&db, 0..8000);
+        db.wait_idle().unwrap();
+        let bytes = db.stats().compaction.bytes_in - bytes_before;
+        assert!(bytes > 8_000_000, "{bytes}");
+        let of_one = Duration::from_secs_f64(bytes as f64 / BANDWIDTH as f64);
+        let time = env.now() - before;
+        assert!(time < of_one * 3 / 4, "{time:?}, where one disk after the other would take {of_one:?}");
+        check(&db, 8000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_disk_that_refuses_to_read_ahead_changes_nothing() {
+    let env = machine(8);
+    Arc::clone(&env).simulate(|env| {
+        let path_suffix = ".pack".to_owned();
+        let target = FaultTarget::Matching { operation: Operation::ReadAhead, path_suffix, skipped: 0 };
+        env.fault(FaultRule { target, error: FaultError::Io, sticky: true, partial: false });
+        let db = builder(&env, MOD).device(SECOND).open().unwrap();
+        fill(&db, 0..8000);
+        db.compact().unwrap();
+        let by_compactions = env.faults_fired();
+        assert!(by_compactions > 0);
+        db.drain_device(SECOND).unwrap();
+        assert!(env.faults_fired() > by_compactions, "a drain reads ahead, too");
+        check(&db, 8000);
+        db.close().unwrap();
+    });
+}
+
+#[test]
 fn a_device_is_drained_under_a_reader_beside_the_writer() {
     let env = machine(7);
     Arc::clone(&env).simulate(|env| {
@@ -322,6 +403,41 @@ fn a_device_is_drained_under_a_reader_beside_the_writer() {
         check(&db, 8000);
         db.close().unwrap();
     });
+}
+
+#[test]
+fn a_drained_device_has_no_table_whatever_was_being_written_there() {
+    for seed in 0..8 {
+        let env = machine(seed);
+        Arc::clone(&env).simulate(move |env| {
+            let db = builder(&env, MOD).device(SECOND).open().unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let writer = {
+                let (db, stop) = (db.clone(), stop.clone());
+                let body = move || {
+                    for n in (0..).step_by(100).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                        fill(&db, n..n + 100);
+                    }
+                };
+                Env::spawn(&*env, "writer", Priority::Normal, Box::new(body)).unwrap()
+            };
+            for round in 0..12 {
+                env.sleep(Duration::from_micros(seed * 300 + round * 1100));
+                db.drain_device(SECOND).unwrap();
+                assert_eq!(db.stats().devices[1].table_bytes, 0, "seed {seed}, round {round}");
+                env.sleep(Duration::from_millis(2));
+                assert_eq!(db.stats().devices[1].table_bytes, 0, "seed {seed}, after round {round}");
+                while let Err(error) = db.remove_device(SECOND) {
+                    assert_eq!(error.kind(), ErrorKind::Busy);
+                    env.sleep(Duration::from_millis(1));
+                }
+                db.add_device(SECOND).unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+            writer.join();
+            db.close().unwrap();
+        });
+    }
 }
 
 #[test]

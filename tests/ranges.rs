@@ -50,7 +50,7 @@ fn each_setting_of_a_tree_out_of_its_range_is_named() {
         ("tree.placer slow_percent", |o| {
             o.tree.placer = Placer::Weighted { slow_percent: 101, unit: Unit::Job }
         }),
-        ("tree.placer upto", |o| o.tree.placer = Placer::Level { upto: 8 }),
+        ("tree.placer upto", |o| o.tree.placer = Placer::Level { upto: 8, adapt: false }),
         ("tree.picker.bytes", |o| o.tree.group().bytes = (4 << 30) + 1),
         ("tree.picker.parts", |o| o.tree.group().parts = 0),
         ("tree.picker.parts", |o| o.tree.group().parts = 1001),
@@ -274,7 +274,7 @@ fn largest_tree() -> TreeOptions {
             debt_stop_bytes: u64::MAX,
         }),
         files: Files { packs: PackLayout::Many { bytes_max: 4 << 30 }, descriptors: Descriptors::PerPack },
-        placer: Placer::Level { upto: 7 },
+        placer: Placer::Level { upto: 7, adapt: true },
         caching: Caching::Blocks,
         block_bytes: 1 << 20,
         partitioned_bytes_min: u64::MAX,

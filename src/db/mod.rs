@@ -491,7 +491,8 @@ impl Db {
     }
 
     /// Moves all tables away from the device in `dir`, and places no more there until the store is opened anew. Everything else
-    /// goes on meanwhile. What iterators and snapshots hold stays until they let go.
+    /// goes on meanwhile. It waits for jobs that were writing there before. What iterators and snapshots hold stays until they let go,
+    /// and an ingest that began before may still bring tables there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

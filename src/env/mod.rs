@@ -2,7 +2,8 @@
 //!
 //! The engine reaches the operating system only through [`Env`] and [`File`], and blocks only through [`sync`]. So
 //! [`simulated`] can run the whole engine as one deterministic schedule in virtual time, lose whatever was not
-//! synced, and fail any call. [`recording`] turns the calls into text for review. Only the advice of `huge_pages`
+//! synced, and fail any call. [`recording`] turns the calls into text for review, and [`striped`] spreads files over several
+//! directories. Only the advice of `huge_pages`
 //! goes past [`Env`]; nothing depends on its effect.
 //!
 //! This layer knows nothing of tables or levels.
@@ -21,6 +22,7 @@ mod lock;
 pub mod posix;
 pub mod recording;
 pub mod simulated;
+pub mod striped;
 pub mod sync;
 
 use std::any::Any;
@@ -152,6 +154,28 @@ pub trait File: Any + fmt::Debug + Send + Sync {
     fn write_back(&self, range: Range<u64>, wait: bool) -> io::Result<()> {
         let _ = (range, wait);
         Ok(())
+    }
+
+    /// Tells that `range` will be read soon. Returns at once; what is behind the end of the file is left out. It is advice: a
+    /// read returns the same bytes without it, and it has no error.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use terrace::env::Env;
+    /// use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let env = SimEnv::new(SimConfig { device: DeviceModel::nvme(), ..SimConfig::default() });
+    /// let file = env.create(Path::new("/f"))?;
+    /// file.write_at(0, &[1; 8192])?;
+    /// let before = env.now();
+    /// file.read_ahead(0..8192);
+    /// assert_eq!(env.now(), before);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn read_ahead(&self, range: Range<u64>) {
+        let _ = range;
     }
 
     /// Makes contents and length durable. Never call it again after it failed.

@@ -33,6 +33,10 @@ use rustix::fs::{FlockOperation, flock};
 use super::lock::{Claim, LockRegistry};
 use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
 
+/// Linux reads no more for one piece of advice than the longest request that the device takes, which may be this short, in bytes.
+#[cfg(target_os = "linux")]
+const ADVICE_BYTES: u64 = 128 << 10;
+
 /// Niceness of [`Priority::Background`] threads: a ninth of the weight of a thread of normal priority.
 const BACKGROUND_NICENESS: i32 = 10;
 
@@ -208,6 +212,12 @@ impl Env for PosixEnv {
     }
 }
 
+/// The environment that the tests look at.
+#[cfg(test)]
+fn subject() -> Arc<dyn Env> {
+    PosixEnv::shared()
+}
+
 /// The options with which every file is opened; the standard library adds `O_CLOEXEC`.
 fn options(access: Access) -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
@@ -326,6 +336,10 @@ impl File for PosixFile {
         Ok(())
     }
 
+    fn read_ahead(&self, range: Range<u64>) {
+        read_ahead(&self.file, &range);
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -354,6 +368,23 @@ impl File for PosixFile {
         Ok(self.file.metadata()?.nlink())
     }
 }
+
+/// Lets the kernel begin to read `range` into the page cache. Whatever it refuses is read later.
+#[cfg(target_os = "linux")]
+fn read_ahead(file: &fs::File, range: &Range<u64>) {
+    use rustix::fs::{Advice, fadvise};
+
+    let end = range.end.min(file.metadata().map_or(0, |metadata| metadata.len()));
+    for start in (range.start..end).step_by(ADVICE_BYTES as usize) {
+        let length = std::num::NonZeroU64::new(ADVICE_BYTES.min(end - start));
+        if length.is_none() || fadvise(file, start, length, Advice::WillNeed).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_ahead(_file: &fs::File, _range: &Range<u64>) {}
 
 /// Lets the kernel copy a range; it shares the storage where the file system can. Returns the offset at which it had
 /// to stop.

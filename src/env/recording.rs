@@ -11,8 +11,8 @@
 //!
 //! Ranges are offset+length, in bytes. Names are relative to the first directory that is created; other names are
 //! written in full. The line of a failed call ends in its error. If threads are named, the lines of background
-//! threads end in their names, as in `sync 000002.pack by terrace-flush`. Reads, the clock and threads are passed on
-//! unrecorded.
+//! threads end in their names, as in `sync 000002.pack by terrace-flush`. Reads, advice about them, the clock and
+//! threads are passed on unrecorded.
 
 #[cfg(test)]
 mod tests;
@@ -313,6 +313,10 @@ impl File for RecordingFile {
 
     fn write_back(&self, range: Range<u64>, wait: bool) -> io::Result<()> {
         self.inner.write_back(range, wait)
+    }
+
+    fn read_ahead(&self, range: Range<u64>) {
+        self.inner.read_ahead(range);
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {

@@ -11,7 +11,7 @@ use crate::error::Result;
 ///
 /// ```
 /// use terrace::tree::{Placer, Unit};
-/// assert_eq!(Placer::default(), Placer::Dynamic { unit: Unit::Table });
+/// assert_eq!(Placer::default(), Placer::Heat { unit: Unit::Table });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -36,12 +36,22 @@ pub enum Placer {
     /// The upper levels go to the fast device, the others to the slow one (Chen et al., "SpanDB: A Fast, Cost-Effective LSM-tree
     /// Based KV Store on Hybrid Storage", FAST 2021, section 4.3).
     Level {
-        /// The last level for the fast device, 0 to 6.
+        /// The last level for the fast device, 0 to 6; with `adapt`, at first.
         upto: u8,
+        /// Whether that level moves, once a second: up by one while more than 65 % of the bandwidth of the fast device is written to it,
+        /// to none at last; down by one, to 4 at most, below 40 %. With less than an eighth of it free it is 1 at most, with
+        /// less than a twelfth none.
+        adapt: bool,
     },
     /// The device that is expected to have written it first: by what is still to be written there, by how fast it has been
     /// lately, and by whether readers wait for it.
     Dynamic {
+        /// What is placed.
+        unit: Unit,
+    },
+    /// As [`Placer::Dynamic`]. Besides, tables that users read much move to the device where reads take least, once that pays
+    /// for the move, and what is read less makes room for them there.
+    Heat {
         /// What is placed.
         unit: Unit,
     },
@@ -65,19 +75,21 @@ pub enum Unit {
 
 impl Default for Placer {
     fn default() -> Self {
-        Self::Dynamic { unit: Unit::Table }
+        Self::Heat { unit: Unit::Table }
     }
 }
 
 impl Placer {
     pub(super) fn validate(&self) -> Result<()> {
         match *self {
-            Self::Home | Self::Dynamic { unit: Unit::Job | Unit::Table } => Ok(()),
+            Self::Home
+            | Self::Dynamic { unit: Unit::Job | Unit::Table }
+            | Self::Heat { unit: Unit::Job | Unit::Table } => Ok(()),
             Self::Mod { n, unit: Unit::Job | Unit::Table } => range("tree.placer n", u64::from(n), 2, 1000),
             Self::Weighted { slow_percent, unit: Unit::Job | Unit::Table } => {
                 range("tree.placer slow_percent", u64::from(slow_percent), 0, 100)
             }
-            Self::Level { upto } => range("tree.placer upto", u64::from(upto), 0, LEVEL_MAX),
+            Self::Level { upto, adapt: _ } => range("tree.placer upto", u64::from(upto), 0, LEVEL_MAX),
         }
     }
 }

@@ -267,13 +267,14 @@ mod tests {
         pairs.map(|(packs, descriptors)| Files { packs, descriptors }).collect()
     }
 
-    fn placers() -> [Placer; 5] {
+    fn placers() -> [Placer; 6] {
         let unit = Unit::Job;
         [
             Placer::Home,
             Placer::Mod { n: 4, unit },
             Placer::Weighted { slow_percent: 18, unit },
-            Placer::Level { upto: 1 },
+            Placer::Level { upto: 1, adapt: false },
+            Placer::Dynamic { unit },
             Placer::default(),
         ]
     }

@@ -142,7 +142,8 @@ impl JobClass {
         match plan.reason {
             Reason::Manual => Self::Manual,
             Reason::Searched | Reason::Tombstones | Reason::Fold => Self::IntraLevel,
-            Reason::Expiry | Reason::Hidden | Reason::Released | Reason::DeadSpace => Self::Upkeep,
+            Reason::Expiry | Reason::Hidden | Reason::Released => Self::Upkeep,
+            Reason::DeadSpace | Reason::Read | Reason::Room => Self::Upkeep,
             Reason::Level0Runs | Reason::Readers | Reason::Idle | Reason::Part => match plan.target {
                 0 => Self::IntraLevel0,
                 _ => Self::Level0,

@@ -14,6 +14,7 @@ mod clusters;
 mod config;
 mod costs;
 mod cutter;
+mod devices;
 mod expiry;
 mod hidden;
 mod layout;
@@ -26,6 +27,7 @@ mod plan;
 mod planner;
 mod prefixes;
 mod release;
+mod relocation;
 mod retainer;
 mod rewriter;
 mod view;
@@ -33,18 +35,22 @@ mod view;
 pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView};
+pub use devices::DeviceView;
 pub use layout::Layout;
 pub use load::{JobClass, LevelLoad, LoadClass, LoadState, Pace, Round, RunningJobs, UserLoad};
 pub use pacer::{Admission, Budget, Deferral, Pressure, Slowdown, Verdict, WriterVerdict, flushed_and_parts};
 pub use picker::{Picker, RangePick};
-pub use placer::{DeviceView, PlaceView};
+pub use placer::{FastView, PlaceView, moved_level};
 pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;
 pub use release::is_released;
+pub use relocation::stays_hot;
 pub use retainer::BufferConfig;
 pub use rewriter::{next_departure, next_rewrite};
-pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
+pub use view::{
+    Claims, Expiring, PackView, ReadView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView,
+};
 
 /// What only tests name.
 #[cfg(test)]

@@ -5,11 +5,16 @@
 //! shown lately. So a slow device gets tables only as fast as it writes them, and a job at the end of which all devices are synced
 //! waits for none of them alone.
 
+mod adapt;
+
+pub use adapt::{FastView, moved_level};
+
 use crate::options::{Placer, Unit};
+use crate::policy::devices::{DeviceView, nearest};
 use crate::types::DeviceId;
 
-/// A device that readers wait for is taken to be so many times as slow.
-const READERS_WAIT: u128 = 4;
+/// Divisor: this part of the device for which reads wait least is left to tables that are read much.
+const KEPT_FOR_HOT: u64 = 8;
 
 /// What a placement depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,42 +23,14 @@ pub struct PlaceView<'a> {
     pub level: u8,
     /// Bytes that it will take, about.
     pub bytes: u64,
+    /// Whether it takes the place of what users read much.
+    pub is_hot: bool,
     /// So many were placed before.
     pub placed: u64,
+    /// The last level for the fast device at present, where [`Placer::Level`] adapts it; below 0 there is none.
+    pub moved_upto: i8,
     /// The devices, at least one. The first one holds log and manifest.
     pub devices: &'a [DeviceView],
-}
-
-/// A device, as a placer sees it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeviceView {
-    /// Which.
-    pub id: DeviceId,
-    /// Bytes per second that it was measured to write when it was added.
-    pub rated_bandwidth: u64,
-    /// Bytes per second that it has written lately.
-    pub bandwidth: u64,
-    /// Bytes that it has been given and has not written.
-    pub pending_bytes: u64,
-    /// Bytes of all tables that it was given.
-    pub given_bytes: u64,
-    /// Bytes that are left for tables there.
-    pub free_bytes: u64,
-    /// Whether readers wait for it longer than they should.
-    pub readers_wait: bool,
-}
-
-impl DeviceView {
-    fn has_room(&self, bytes: u64) -> bool {
-        self.free_bytes >= bytes
-    }
-
-    /// Nanoseconds until it has written `bytes` more.
-    fn cost(&self, bytes: u64) -> u128 {
-        let nanos = u128::from(self.pending_bytes.saturating_add(bytes)) * 1_000_000_000
-            / u128::from(self.bandwidth.max(1));
-        if self.readers_wait { nanos * READERS_WAIT } else { nanos }
-    }
 }
 
 impl Placer {
@@ -62,9 +39,8 @@ impl Placer {
     pub fn places_jobs(&self) -> bool {
         match self {
             Self::Home | Self::Level { .. } => true,
-            Self::Mod { unit, .. } | Self::Weighted { unit, .. } | Self::Dynamic { unit } => {
-                *unit == Unit::Job
-            }
+            Self::Mod { unit, .. } | Self::Weighted { unit, .. } => *unit == Unit::Job,
+            Self::Dynamic { unit } | Self::Heat { unit } => *unit == Unit::Job,
         }
     }
 
@@ -75,14 +51,16 @@ impl Placer {
     /// When the view has no device.
     #[must_use]
     pub fn place(&self, view: &PlaceView<'_>) -> DeviceId {
-        let PlaceView { level, bytes, placed, devices } = *view;
+        let PlaceView { level, bytes, is_hot, placed, moved_upto, devices } = *view;
         let home = &devices[0];
         let fast = devices.iter().rev().max_by_key(|device| device.rated_bandwidth).unwrap_or(home);
         let slow = devices.iter().rev().min_by_key(|device| device.rated_bandwidth).unwrap_or(home);
-        let quickest = || {
+        let quickest_but = |left_out: Option<DeviceId>| {
             let with_room = devices.iter().filter(|device| device.has_room(bytes));
-            with_room.min_by_key(|device| device.cost(bytes)).unwrap_or(home)
+            let with_room = with_room.filter(|device| Some(device.id) != left_out);
+            with_room.min_by_key(|device| device.cost(bytes))
         };
+        let quickest = || quickest_but(None).unwrap_or(home);
         let chosen = match *self {
             Self::Home => home,
             Self::Mod { n, .. } => {
@@ -97,14 +75,21 @@ impl Placer {
                 let is_owed = u128::from(slow.given_bytes + bytes) * 100 <= all * u128::from(slow_percent);
                 if is_owed { slow } else { fast }
             }
-            Self::Level { upto } => {
-                if level <= upto {
+            Self::Level { upto, adapt } => {
+                if i16::from(level) <= if adapt { i16::from(moved_upto) } else { i16::from(upto) } {
                     fast
                 } else {
                     slow
                 }
             }
             Self::Dynamic { .. } => quickest(),
+            Self::Heat { .. } => match nearest(devices) {
+                Some((near, _)) if is_hot && near.has_room(bytes) => near,
+                Some((near, _)) if near.free_bytes < near.total_bytes / KEPT_FOR_HOT => {
+                    quickest_but(Some(near.id)).unwrap_or_else(quickest)
+                }
+                _ => quickest(),
+            },
         };
         if chosen.has_room(bytes) { chosen.id } else { quickest().id }
     }
@@ -126,15 +111,19 @@ mod tests {
             pending_bytes: 0,
             given_bytes: 0,
             free_bytes: u64::MAX,
+            total_bytes: u64::MAX,
             readers_wait: false,
+            read_nanos: 0,
+            least_read_nanos: 0,
         })
     }
 
     /// Places `tables` of 1 MiB at `level` while nothing is written, and draws where they go.
     fn placed(placer: Placer, level: u8, tables: u64, mut devices: [DeviceView; 2]) -> String {
-        let mut drawn = String::new();
+        let (mut drawn, is_hot) = (String::new(), false);
         for placed in 0..tables {
-            let id = placer.place(&PlaceView { level, bytes: MIB, placed, devices: &devices });
+            let view = PlaceView { level, bytes: MIB, is_hot, placed, moved_upto: 1, devices: &devices };
+            let id = placer.place(&view);
             let device = &mut devices[usize::from(id.0)];
             device.pending_bytes += MIB;
             device.given_bytes += MIB;
@@ -152,8 +141,10 @@ mod tests {
         assert_eq!(drawn(Placer::Mod { n: 6, unit: UNIT }, 1), "fffffsfffffs");
         assert_eq!(drawn(Placer::Weighted { slow_percent: 25, unit: UNIT }, 1), "fffsfffsfffs");
         assert_eq!(drawn(Placer::Weighted { slow_percent: 0, unit: UNIT }, 1), "ffffffffffff");
-        assert_eq!(drawn(Placer::Level { upto: 2 }, 2), "ffffffffffff");
-        assert_eq!(drawn(Placer::Level { upto: 2 }, 3), "ssssssssssss");
+        assert_eq!(drawn(Placer::Level { upto: 2, adapt: false }, 2), "ffffffffffff");
+        assert_eq!(drawn(Placer::Level { upto: 2, adapt: false }, 3), "ssssssssssss");
+        assert_eq!(drawn(Placer::Level { upto: 3, adapt: true }, 1), "ffffffffffff");
+        assert_eq!(drawn(Placer::Level { upto: 3, adapt: true }, 2), "ssssssssssss");
     }
 
     #[test]
@@ -173,10 +164,38 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_much_goes_where_reads_wait_least_and_the_last_part_there_is_left_to_it() {
+        let mut devices = devices();
+        (devices[0].total_bytes, devices[0].free_bytes) = (800 * MIB, 102 * MIB);
+        let placer = Placer::default();
+        let to = |devices: &[DeviceView], is_hot| {
+            placer.place(&PlaceView { level: 1, bytes: MIB, is_hot, placed: 0, moved_upto: 0, devices }).0
+        };
+        let both = |devices: &[DeviceView]| [to(devices, true), to(devices, false)];
+        assert_eq!(both(&devices), [0, 0], "nobody reads");
+        let wait = |device: &mut DeviceView, nanos| {
+            (device.read_nanos, device.least_read_nanos) = (nanos, nanos);
+        };
+        wait(&mut devices[0], 90_000);
+        wait(&mut devices[1], 100_000);
+        devices[0].pending_bytes = 100 * MIB;
+        assert_eq!(both(&devices), [1, 1], "it makes no difference to readers");
+        wait(&mut devices[1], 200_000);
+        assert_eq!(both(&devices), [0, 1]);
+        (devices[0].pending_bytes, devices[0].free_bytes) = (0, 99 * MIB);
+        assert_eq!(both(&devices), [0, 1]);
+        devices[1].free_bytes = 0;
+        assert_eq!(both(&devices), [0, 0], "there is no room elsewhere");
+    }
+
+    #[test]
     fn a_full_device_is_passed_over_and_none_is_no_reason_to_stop() {
-        for placer in
-            [Placer::Home, Placer::Mod { n: 2, unit: UNIT }, Placer::Level { upto: 6 }, Placer::default()]
-        {
+        for placer in [
+            Placer::Home,
+            Placer::Mod { n: 2, unit: UNIT },
+            Placer::Level { upto: 6, adapt: false },
+            Placer::default(),
+        ] {
             let mut fast_full = devices();
             fast_full[0].free_bytes = 2 * MIB;
             let drawn = placed(placer, 1, 20, fast_full);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::types::{Key, KeyRange, KeyspaceId, TableId};
+use crate::types::{DeviceId, Key, KeyRange, KeyspaceId, TableId};
 
 /// One background change of one tree: tables to compact into the next level, tables to move there unread, or both at
 /// once. Or a change within one level: tables of level 0 to compact into one of its runs; tables of which much has
@@ -56,6 +56,8 @@ pub enum PlanKind {
     Drop,
     /// Inputs are copied as they are, so that nothing is left of the packs that they lie in.
     Rewrite,
+    /// Inputs are copied as they are to this device.
+    Relocate(DeviceId),
 }
 
 /// Which epoch of its inputs a compaction gives to its outputs.
@@ -105,6 +107,10 @@ pub enum Reason {
     Released,
     /// Packs hold little that lives.
     DeadSpace,
+    /// Users read it much, and reads wait less elsewhere.
+    Read,
+    /// Users read others more, for which there is no room.
+    Room,
     /// The user asked for it.
     Manual,
 }
@@ -125,6 +131,8 @@ impl fmt::Display for Reason {
             Self::Hidden => "hidden",
             Self::Released => "released",
             Self::DeadSpace => "dead space",
+            Self::Read => "read",
+            Self::Room => "room",
             Self::Manual => "manual",
         })
     }
@@ -139,6 +147,7 @@ impl fmt::Display for Plan {
             PlanKind::Move => "move",
             PlanKind::Drop => "drop",
             PlanKind::Rewrite => "rewrite",
+            PlanKind::Relocate(_) => "relocate",
         };
         write!(f, "{kind} {keyspace:?} L{source}->{onto}L{target} {range} {bytes}B")?;
         let mut level = None;

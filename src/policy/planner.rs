@@ -14,6 +14,7 @@
 //! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
 //!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
 //! 8. Rewrites that can wait.
+//! 9. Copies of tables to the device where reads wait less.
 //!
 //! If a level 0 waits for jobs in level 1 to end, that level's next jobs do not start, or they would hold it up for
 //! ever; nor does a rewrite start in its keyspace.
@@ -32,6 +33,7 @@ use crate::policy::load::LoadState;
 use crate::policy::pacer::{Admission, Deferral};
 use crate::policy::picker::Evenness;
 use crate::policy::plan::{Plan, Reason};
+use crate::policy::relocation::next_relocation;
 use crate::policy::rewriter::next_rewrite;
 use crate::policy::view::{SpaceView, TreeView};
 use crate::types::KeyspaceId;
@@ -146,6 +148,7 @@ fn admitted_plan(
         })
         .or_else(|| for_readers.find(&admitted))
         .or_else(|| rewrite(&waiting))
+        .or_else(|| next_relocation(views, &space.reads).filter(|plan| waiting.is_empty() && admitted(plan)))
 }
 
 /// Whether level 1 starts no job while level 0 waits for those that run. A geared level 1 makes room for level 0 by its very move.

@@ -314,7 +314,8 @@ impl Case {
             sparse_packs: self.packs.iter().filter(|pack| pack.is_sparse()).count() as u64,
         };
         let packs = if totals.is_due() { self.packs.clone() } else { Vec::new() };
-        SpaceView { totals, packs, free_bytes: self.space.get("free").copied().unwrap_or(u64::MAX) }
+        let free_bytes = self.space.get("free").copied().unwrap_or(u64::MAX);
+        SpaceView { totals, packs, free_bytes, reads: ReadView::default() }
     }
 
     fn version(&self) -> Version {
@@ -489,7 +490,7 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
         PlanKind::Compact if plan.source == plan.target => format!("[{}]", of_level(plan.source)),
         PlanKind::Compact => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
         PlanKind::Move => format!("[{moves}]"),
-        PlanKind::Drop | PlanKind::Rewrite => format!("[{}]", of_level(plan.source)),
+        PlanKind::Drop | PlanKind::Rewrite | PlanKind::Relocate(_) => format!("[{}]", of_level(plan.source)),
     };
     if plan.kind == PlanKind::Compact && !plan.moves.is_empty() {
         write!(what, " move [{moves}]").unwrap();

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::catalog::Version;
+use crate::policy::devices::DeviceView;
 use crate::policy::plan::Plan;
 use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Prefix, Seq, TableId};
 
@@ -76,6 +77,21 @@ pub struct SpaceView {
     pub packs: Vec<PackView>,
     /// Bytes that can still be written to the device.
     pub free_bytes: u64,
+    /// What users read from several devices.
+    pub reads: ReadView,
+}
+
+/// Users' reads from several devices.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReadView {
+    /// The devices; empty if no table is to move for its readers.
+    pub devices: Vec<DeviceView>,
+    /// Bytes that a move may write before it gives any back.
+    pub bytes_max: u64,
+    /// Packs that are left alone for a while.
+    pub blocked: HashSet<PackId>,
+    /// The age at which tables tell what was read of them ([`Heat::read_bytes`](crate::catalog::Heat::read_bytes)).
+    pub age: u16,
 }
 
 /// Sums over all packs that could be rewritten.

@@ -22,6 +22,10 @@ pub struct DeviceStats {
     pub table_bytes: u64,
     /// Bytes of tables that it was given since the store was opened.
     pub given_bytes: u64,
+    /// Of these, bytes of tables that were moved there because users read them much.
+    pub brought_bytes: u64,
+    /// How long users have waited for a block from there lately, in nanoseconds on average; 0 if none was read.
+    pub read_nanos: u64,
     /// Bytes that it was given and has not written yet.
     pub pending_bytes: u64,
     /// Bytes per second that it was measured to write when it was added; 0 in a store that has only one.

@@ -412,16 +412,20 @@ impl TableCache {
         let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.frame(place.length(handle)?);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(table, handle, || place.read(cause, handle.offset..handle.end(), bytes))?;
+            let length = bytes.len() as u64;
+            self.timed(table, (handle, length), cause, || {
+                place.read(cause, handle.offset..handle.end(), bytes)
+            })?;
         }
         place.block(handle, &buffer, 0, |bytes| self.frame(bytes))
     }
 
-    /// Counts a read of the block or span under `handle`, and how long it takes.
+    /// Counts a read of so many bytes, the block or span under `handle`, and how long it takes.
     fn timed<T>(
         &self,
         table: &TableReader,
-        handle: BlockHandle,
+        (handle, length): (BlockHandle, u64),
+        cause: ReadCause,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let devices = self.packs.devices();
@@ -429,7 +433,11 @@ impl TableCache {
         let done = read()?;
         let ended = devices.now();
         let nanos = ended.saturating_sub(started).as_nanos();
-        devices.note_read(table.extent().device, (started, ended));
+        if cause.is_users()
+            && let Some(age) = devices.note_read(table.extent().device, length, (started, ended))
+        {
+            table.was_read(length, age);
+        }
         let counts = self.stripe(table.id(), handle.offset >> 12);
         counts.reads.fetch_add(1, Relaxed);
         counts.read_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);

@@ -22,6 +22,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/types/buffer.rs",
     "src/types/pages.rs",
     "crates/torture/src/allocation.rs",
+    "crates/uring/src/ring.rs",
     "compare/src/store/c_api.rs",
     "compare/src/store/leveldb.rs",
     "compare/src/store/lmdb.rs",

@@ -14,6 +14,7 @@ mod dump;
 mod input;
 mod place;
 mod range;
+mod table_io;
 
 use std::process::ExitCode;
 use std::{env, io};

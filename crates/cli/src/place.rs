@@ -6,6 +6,8 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use terrace::{Builder, Db, Durability, Keyspace};
 
+use crate::table_io::IoArg;
+
 /// The store and the keyspace.
 #[derive(Args)]
 pub struct Place {
@@ -34,7 +36,16 @@ impl Place {
 
     /// Opens the store and the keyspace to add to them, creating what is missing.
     pub fn open_to_add(&self) -> Result<(Db, Keyspace)> {
-        let db = open(Db::builder(&self.db), &self.db)?;
+        self.add_with(Db::builder(&self.db))
+    }
+
+    /// As [`Place::open_to_add`], with tables written in another way.
+    pub fn open_to_load(&self, io: &IoArg) -> Result<(Db, Keyspace)> {
+        self.add_with(Db::builder(&self.db).env(io.env()))
+    }
+
+    fn add_with(&self, builder: Builder) -> Result<(Db, Keyspace)> {
+        let db = open(builder, &self.db)?;
         let keyspace = db.keyspace(&self.keyspace)?;
         Ok((db, keyspace))
     }

@@ -101,6 +101,22 @@ fn directory_stays_and_only_its_owner_goes_on_with_it() {
 }
 
 #[test]
+fn tables_go_to_a_second_device_as_the_placer_says() {
+    let place = Workplace::new();
+    let small = "--phases load --records 10000 --value-bytes 300 --memory-bytes 2000000 --json r.json";
+    for (placer, has_both) in [("mod2", true), ("home", false)] {
+        let profile = format!("leveldb-2m:placer={placer}");
+        let stores = format!("--db {placer}-home --device {placer}-other");
+        place.succeed(&format!("bench ycsb {stores} --profile {profile} {small}"));
+        let devices = &phases(&place, "r.json")[0]["device_bytes"];
+        let bytes = |device: &str| devices[device].as_u64().unwrap();
+        assert!(bytes("0") + bytes("1") > 0 && (bytes("1") > 0) == has_both, "{placer}: {devices}");
+    }
+    assert_eq!(place.succeed("count home-home"), "10000\n");
+    assert_eq!(place.run(&format!("bench ycsb --device other {small}")).status, 2);
+}
+
+#[test]
 fn damaged_store_is_not_gone_on_with() {
     let place = Workplace::new();
     let small = "--records 100 --operations 300 --value-bytes 30";

@@ -31,6 +31,23 @@ fn every_format_loads_from_a_file_and_from_standard_input() {
     }
 }
 
+/// Where there is no io_uring, the same with a warning.
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_are_written_past_the_page_cache() {
+    let place = Workplace::new();
+    place.write("r.tsv", RECORDS);
+    let ran = place.run("load db r.tsv --io uring");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    place.succeed("compact db");
+    assert_eq!(place.succeed("scan db"), RECORDS);
+    let ran = place.run(
+        "bench db --benchmarks=fillrandom,readrandom --num=20000 --write_buffer_size=1048576 --io=uring",
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(place.run("load db r.tsv --io pigeon").status, 2);
+}
+
 #[test]
 fn json_scan_loads_back_exactly() {
     let place = Workplace::new();

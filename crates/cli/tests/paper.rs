@@ -16,9 +16,10 @@ fn list_shows_every_experiment_with_its_state() {
     assert!(state("ptier-2a").starts_with("runs "), "{list}");
     assert!(state("ptier-table1").starts_with("runs in part "), "{list}");
     assert!(state("lsbm-8d").starts_with("runs "), "{list}");
-    assert!(state("nvme-8c").starts_with("mechanism missing "), "{list}");
-    let details = place.succeed("bench paper list nvme-8c");
-    assert!(details.contains("it needs a driver in user space"), "{details}");
+    assert!(state("nvme-7").starts_with("runs in part "), "{list}");
+    assert!(state("nvme-crash").starts_with("mechanism missing "), "{list}");
+    let details = place.succeed("bench paper list nvme-crash");
+    assert!(details.contains("it needs no timing"), "{details}");
     assert_eq!(place.run("bench paper list dlc-66").status, 2);
 }
 
@@ -55,7 +56,7 @@ fn a_run_is_stored_with_its_setting_and_its_relations() {
 fn what_cannot_be_run_is_refused_before_anything_runs() {
     let place = Workplace::new();
     for (arguments, message) in [
-        ("bolt-4a nvme-8c", "nvme-8c cannot be run yet: it needs a driver in user space"),
+        ("bolt-4a nvme-crash", "nvme-crash cannot be run yet: it needs no timing"),
         ("bolt-4", "unknown experiment \"bolt-4\""),
         ("bolt-4a --scale 0", "at least 1"),
         ("bolt-4a --dir .", "--dir needs --device real"),

@@ -4,7 +4,8 @@
 //! synced; the answer is held back until the time is over.
 //!
 //! The answers come from a process of its own, which has not mounted the volume: when the last process with the mount
-//! is killed, the kernel unmounts in that process's name, and must not wait for answers from it.
+//! is killed, the kernel unmounts in that process's name, and must not wait for answers from it. Nor may it wait for memory that comes
+//! free only when the volume has been written: it is in no memory group of the command's, and the kernel is told what it does, where it may be.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,6 +22,9 @@ use fuser::{
     ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
+use rustix::process::configure_io_flusher_behavior;
+
+use crate::memory;
 use crate::system::{Stop, die_with, eventually, own_mounts, this_program};
 
 /// First argument of this program as such a process. Then follow the id of the process that starts it, the image, the
@@ -79,6 +83,9 @@ impl Drop for Delayed {
 pub fn serve(parent: &str, image: &Path, place: &Path, sync: &str) -> Result<()> {
     die_with(parent)?;
     let _survived = Stop::listen()?;
+    memory::leave();
+    // Before it has threads, which are told as it is. Where that is forbidden, the group has to do.
+    let _ = configure_io_flusher_behavior(true);
     own_mounts()?;
     let name = image.file_name().context("no image")?.to_owned();
     let file = File::options().read(true).write(true).open(image)?;

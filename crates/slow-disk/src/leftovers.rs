@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::directory::{DELAYED, IMAGE, LOCK, RULES, RUNS, Runs, VOLUME, dir, image_name, name};
+use crate::directory::{DELAYED, IMAGE, LOCK, Number, RULES, RUNS, Runs, VOLUME, dir, image_name, name};
 use crate::limits::Throttle;
 use crate::system::{Loop, complain, eventually, loops, tool};
 
@@ -38,33 +38,53 @@ pub fn clear(runs: &Runs) -> Result<()> {
 /// Clears run `id`, which is no more, or is the caller's.
 pub fn clear_run(id: u32, runs: &Runs) -> Result<()> {
     let run = dir(id);
-    let image = note(&run, IMAGE)?.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
-    if let Some(image) = image {
-        if_there(fs::remove_file(&image)).with_context(|| format!("cannot remove {}", image.display()))?;
+    for number in Number::all() {
+        let image = note(&run, &number.of(IMAGE))?.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+        if let Some(image) = image {
+            if_there(fs::remove_file(&image))
+                .with_context(|| format!("cannot remove {}", image.display()))?;
+        }
     }
-    // Before the device goes: what is still to be written need not be slow.
+    // Before the devices go: what is still to be written need not be slow.
     lift(id, runs)?;
-    if !detach(&image_name(id))? {
+    for number in Number::all() {
+        clear_volume(id, number)?;
+    }
+    if_there(fs::remove_file(run.join(LOCK)))?;
+    Ok(if_there(fs::remove_dir(run))?)
+}
+
+/// Clears what a volume has but its image, which is gone.
+fn clear_volume(id: u32, number: Number) -> Result<()> {
+    let run = dir(id);
+    if !detach(&image_name(id, number))? {
         complain("the volume is still in use from outside; the kernel takes it away when it no longer is");
     }
     for place in [VOLUME, DELAYED] {
-        if_there(fs::remove_dir(run.join(place)))?;
+        if_there(fs::remove_dir(run.join(number.of(place))))?;
     }
-    for file in [IMAGE, RULES, LOCK] {
-        if_there(fs::remove_file(run.join(file)))?;
+    for file in [IMAGE, RULES] {
+        if_there(fs::remove_file(run.join(number.of(file))))?;
     }
-    Ok(if_there(fs::remove_dir(run))?)
+    Ok(())
 }
 
 /// Takes away the rules of run `id`, unless the device is another's by now, whose rules have replaced them.
 pub fn lift(id: u32, _: &Runs) -> Result<()> {
-    let Some(device) = note(&dir(id), RULES)? else { return Ok(()) };
-    for other in ids()? {
-        if other != id && note(&dir(other), RULES)?.as_ref() == Some(&device) {
-            return Ok(());
-        }
+    let mut of_others = Vec::new();
+    for other in ids()?.into_iter().filter(|other| *other != id) {
+        of_others.extend(limited(other)?);
     }
-    Throttle::find(&name(id))?.lift(&String::from_utf8_lossy(&device))
+    for device in limited(id)?.iter().filter(|device| !of_others.contains(device)) {
+        Throttle::find(&name(id))?.lift(&String::from_utf8_lossy(device))?;
+    }
+    Ok(())
+}
+
+/// Numbers of the devices that have rules of run `id`.
+fn limited(id: u32) -> Result<Vec<Vec<u8>>> {
+    let notes = Number::all().map(|number| note(&dir(id), &number.of(RULES)));
+    notes.filter_map(Result::transpose).collect()
 }
 
 /// Detaches the loop devices over an image of this name, and waits for those that the kernel detaches by itself; returns
@@ -133,6 +153,11 @@ mod tests {
         assert!(
             is_ours("/var/tmp/run-1.img") && is_ours("/var/tmp/run-1.img (deleted)") && is_ours("/run-1.img")
         );
-        assert!(!is_ours("/var/tmp/run-11.img") && !is_ours("/run-1.img/disk") && !is_ours("/"));
+        assert!(
+            !is_ours("/var/tmp/run-11.img")
+                && !is_ours("/var/tmp/run-1-2.img")
+                && !is_ours("/run-1.img/disk")
+                && !is_ours("/")
+        );
     }
 }

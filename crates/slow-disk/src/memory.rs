@@ -9,6 +9,20 @@ use std::path::{Path, PathBuf};
 
 use crate::system::{Mount, mounts};
 
+/// Takes this process out of the memory group that it was started in (version 1), where that can be done. For one that answers for a
+/// disk: what it writes to the image would count for the command's limit, and a command that waits for memory would wait for it.
+pub fn leave() {
+    let Ok(mounts) = mounts() else { return };
+    if let Some(mount) = mounts.iter().find(|mount| is_of_version_1(mount)) {
+        // The other protection against such a wait is in force then.
+        let _ = fs::write(mount.place.join("cgroup.procs"), std::process::id().to_string());
+    }
+}
+
+fn is_of_version_1(mount: &Mount) -> bool {
+    mount.kind == "cgroup" && mount.options.iter().any(|one| one == "memory")
+}
+
 /// Counters of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Counts {
@@ -123,9 +137,7 @@ impl Group {
             let path = Path::new(path).strip_prefix(&mount.root).ok()?;
             Some(mount.place.join(path))
         };
-        let first =
-            |mount: &&Mount| mount.kind == "cgroup" && mount.options.iter().any(|one| one == "memory");
-        if let Some(mount) = mounts.iter().find(first) {
+        if let Some(mount) = mounts.iter().find(|mount| is_of_version_1(mount)) {
             return Some(Self { place: below(mount, path_of("memory")?)?, files: &VERSION_1 });
         }
         let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;

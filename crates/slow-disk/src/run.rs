@@ -6,14 +6,14 @@
 //! last, so that whoever dies while clearing is followed by the next one.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use crate::directory::{LOCK, dir, hold_runs, image_name, name};
+use crate::directory::{LOCK, Number, dir, hold_runs, image_name, name};
 use crate::system::complain;
 use crate::{guardian, leftovers};
 
@@ -60,13 +60,13 @@ impl Run {
         name(self.id)
     }
 
-    /// Name of its image, wherever that is.
-    pub fn image_name(&self) -> String {
-        image_name(self.id)
+    /// Name of the image of a volume, wherever that is.
+    pub fn image_name(&self, number: Number) -> String {
+        image_name(self.id, number)
     }
 
     /// Notes what is about to be made, so that it is found whatever happens then.
-    pub fn note(&self, name: &str, text: impl AsRef<[u8]>) -> Result<()> {
+    pub fn note(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) -> Result<()> {
         let path = self.dir().join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }

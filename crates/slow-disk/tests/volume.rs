@@ -18,6 +18,9 @@ use rustix::process::Signal;
 
 use crate::running::{RUNS, Running, Step, has_limits, may_mount, name, slow_disk};
 
+/// One volume; with delayed syncs; and two of them.
+const EACH: [&[&str]; 3] = [&[], &["--sync-ms", "1"], &["--sync-ms", "1", "--also", "size-mb=32,sync-ms=2"]];
+
 /// A process that gets away from its parent and its session, survives the signals that end programs, keeps no descriptor but
 /// one of a file on the volume, and writes to it. Then the command is ready.
 const DAEMON: &str = r#"(setsid sh -c '
@@ -73,9 +76,47 @@ fn command_has_a_volume_and_nothing_is_left_of_it() {
 }
 
 #[test]
+fn two_volumes_have_a_device_and_limits_each() {
+    if !has_limits() || !may_mount() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image_dir = dir.path().display().to_string();
+    let also = format!("size-mb=64,write-mb=777001,write-iops=777002,dir={image_dir}");
+    let script = "mountpoint -d {} && mountpoint -d {2} && mountpoint -d $SLOW_DISK_2 && echo x > {2}/file \
+        && df --output=size {} {2} | tail -n 2 && test -z \"$SLOW_DISK_3\" && echo {3} && cat $RULES";
+    let mut two = slow_disk(dir.path(), &["--write-mb", "777003", "--also", &also], &["sh", "-c", script]);
+    let rules = ["write_bps", "write_iops"].map(running::rules).map(|file| file.display().to_string());
+    let out = two.env("RULES", rules.join(" ")).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    let said: Vec<&str> = text.lines().map(str::trim).collect();
+    let [first, second, again, first_size, second_size, "{3}", rules @ ..] = &said[..] else {
+        panic!("{text}")
+    };
+    assert!(first != second && second == again, "{text}");
+    assert!(first_size.parse::<u64>().unwrap() < second_size.parse().unwrap(), "{text}");
+    let limits: Vec<String> =
+        rules.iter().filter(|rule| rule.contains(" 77700")).map(|rule| (*rule).to_owned()).collect();
+    let expected =
+        [format!("{first} 777003000000"), format!("{second} 777001000000"), format!("{second} 777002")];
+    assert!(limits.len() == 3 && expected.iter().all(|limit| limits.contains(limit)), "{limits:?}");
+    let left = ["write_bps", "write_iops"].map(|rule| fs::read_to_string(running::rules(rule)).unwrap());
+    assert!(!left.iter().any(|rules| rules.contains(" 77700")), "{left:?}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "an image is still there");
+}
+
+#[test]
 fn impossible_disks_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    for options in [["--write-mb", "0"], ["--sync-ms", "-1"], ["--size-mb", "1"]] {
+    let impossible = [
+        ["--write-mb", "0"],
+        ["--sync-ms", "-1"],
+        ["--size-mb", "1"],
+        ["--also", "write-mb=0"],
+        ["--also", "nothing=1"],
+    ];
+    for options in impossible {
         let out = run(dir.path(), &options, &["true"]);
         assert_eq!(out.status.code(), Some(2), "{out:?}");
     }
@@ -84,9 +125,11 @@ fn impossible_disks_are_refused() {
 #[test]
 fn end_of_the_command_ends_what_it_has_started() {
     let script = with_daemon("while [ ! -e $READY ]; do sleep 0.05; done; read go < $GO; exit 3");
-    for options in [&[][..], &["--sync-ms", "1"]] {
+    for options in EACH {
         let Some(mut running) = Running::start(options, &script) else { return };
         running.is_complete();
+        let volumes = if options.contains(&"--also") { 2 } else { 1 };
+        assert_eq!(running.count("loop device"), volumes);
         // It must not be left to itself.
         running.signal_helper("--guardian-of", Signal::STOP);
         fs::write(running.go(), "go\n").unwrap();
@@ -120,7 +163,7 @@ fn command_that_does_not_listen_is_killed() {
 
 #[test]
 fn run_that_is_killed_is_cleared() {
-    for options in [&[][..], &["--sync-ms", "5"]] {
+    for options in EACH {
         let script = with_daemon("dd if=/dev/zero of={}/written bs=1M count=10 2>/dev/null; sleep 1000");
         let Some(mut running) = Running::start(options, &script) else { return };
         running.is_complete();
@@ -168,7 +211,7 @@ fn guardian_survives_what_ends_the_run_at_a_terminal() {
 
 #[test]
 fn next_start_clears_a_run_whose_guardian_was_killed_too() {
-    for options in [&[][..], &["--sync-ms", "1"]] {
+    for options in EACH {
         let Some(mut running) = Running::start(options, &with_daemon("sleep 1000")) else { return };
         running.is_complete();
         running.kill_helper("--guardian-of");
@@ -183,7 +226,7 @@ fn next_start_clears_a_run_whose_guardian_was_killed_too() {
 
 #[test]
 fn run_that_is_killed_at_any_step_of_its_making_is_cleared() {
-    for options in [&[][..], &["--sync-ms", "1"]] {
+    for options in EACH {
         for step in Step::ALL {
             let Some(mut running) = Running::start_shot(options, step, "kill -9 $PPID") else { return };
             assert_eq!(running.end().signal(), Some(9), "{step:?}: {}", running.stderr());
@@ -198,7 +241,7 @@ fn next_start_clears_a_run_that_is_killed_at_any_step_with_its_guardian() {
         grep -qa guardian-of /proc/$one/cmdline && kill -9 $one
     done
     kill -9 $PPID";
-    for options in [&[][..], &["--sync-ms", "1"]] {
+    for options in EACH {
         for step in Step::ALL {
             let Some(mut running) = Running::start_shot(options, step, both) else { return };
             assert_eq!(running.end().signal(), Some(9), "{step:?}: {}", running.stderr());
@@ -362,6 +405,34 @@ fn command_that_runs_out_of_memory_is_told() {
         assert_eq!(stderr.contains("the command was killed by signal 9"), status == 137, "{out:?}");
         assert_eq!(out.status.code(), Some(status), "{out:?}");
     }
+}
+
+/// Whoever answers for delayed syncs is not among those who share the command's memory: each would wait for the other.
+#[test]
+fn what_delays_syncs_has_memory_of_its_own() {
+    if !rustix::process::geteuid().is_root() || !may_mount() {
+        eprintln!("SKIPPED: no group for memory without root");
+        return;
+    }
+    let Some(group) = Group::with_limit(48_000_000) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (ready, go) = (dir.path().join("ready"), dir.path().join("go"));
+    let script = format!(": >{}; while [ ! -e {} ]; do sleep 0.05; done", ready.display(), go.display());
+    let mut inside = Command::new("sh");
+    inside.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&group.0);
+    let disk = slow_disk(dir.path(), &["--sync-ms", "1"], &["sh", "-c", &script]);
+    let mut running = inside.arg(disk.get_program()).args(disk.get_args()).spawn().unwrap();
+    while !ready.exists() {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before the command was ready");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let members = fs::read_to_string(group.0.join("cgroup.procs")).unwrap();
+    let of = |id: &str| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let has = |role: &str| members.lines().any(|id| of(id).contains(role));
+    let (has_command, has_delay) = (has("--init-for"), has("--delay-for"));
+    fs::write(go, "").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert!(has_command && !has_delay, "{members}");
 }
 
 /// Runs it with `dir` for the image, prepared, and expects it to stop before it makes anything.

@@ -27,7 +27,10 @@ pub fn open(env: &Arc<SimEnv>, options: &Options) -> terrace::Result<Db> {
 /// How to open the store with `options`: on several devices where these say how to deal tables out to them.
 pub fn builder(options: &Options) -> Builder {
     let more: &[&str] = match options.tree.placer {
-        Placer::Weighted { .. } | Placer::Level { .. } | Placer::Dynamic { unit: Unit::Job } => &["/second"],
+        Placer::Weighted { .. }
+        | Placer::Level { .. }
+        | Placer::Dynamic { unit: Unit::Job }
+        | Placer::Heat { unit: Unit::Job } => &["/second"],
         Placer::Mod { .. } => &["/second", "/third"],
         _ => &[],
     };

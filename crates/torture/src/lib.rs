@@ -38,6 +38,7 @@ pub mod power;
 pub mod recovery;
 pub mod runner;
 pub mod schedules;
+pub mod second;
 pub mod seed;
 pub mod soak;
 pub mod suite;

@@ -119,8 +119,9 @@ fn placer(rng: &mut Rng) -> Placer {
         Placer::Home,
         Placer::Mod { n: 2, unit },
         Placer::Weighted { slow_percent: 30, unit },
-        Placer::Level { upto: 1 },
+        Placer::Level { upto: 1, adapt: true },
         Placer::Dynamic { unit },
+        Placer::Heat { unit },
     ])
 }
 

@@ -7,18 +7,23 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use terrace::{Compression, Db, Durability, KeyspaceOptions, Options, WriteBatch};
+use terrace::{Builder, Compression, Db, Durability, KeyspaceOptions, Options, WriteBatch};
 
 use crate::option_sets;
 use crate::options::small_levels;
+use crate::second::{self, Dirs, Second};
 use crate::seed::{Rng, number};
 
 /// Set in a child: the directory of its store.
 const CHILD_DIR: &str = "TERRACE_CHILD_DIR";
+/// Set in a child whose store has a second device: where.
+const CHILD_OTHER: &str = "TERRACE_CHILD_OTHER";
+/// Set in a child: the name of how it uses a second device.
+const CHILD_SECOND: &str = "TERRACE_CHILD_SECOND";
 /// Set in a child: the seed of the history.
 const CHILD_SEED: &str = "TERRACE_CHILD_SEED";
 /// Set in a child: the number of its chain, from which the options follow.
@@ -29,6 +34,7 @@ const CHILD_CHAIN: &str = "TERRACE_CHILD_CHAIN";
 pub struct History {
     pub seed: u64,
     pub chain: u64,
+    pub second: Second,
 }
 
 /// Key whose value is the number of the last record, in the default keyspace.
@@ -65,10 +71,18 @@ impl History {
     /// The options, and their name.
     #[must_use]
     pub fn shape(&self) -> (String, Options) {
-        match self.chain.checked_sub(1) {
+        let (name, mut options) = match self.chain.checked_sub(1) {
             None => ("small levels".into(), small_levels()),
             Some(number) => option_sets::standard(number),
-        }
+        };
+        options.tree.placer = self.second.placer().unwrap_or(options.tree.placer);
+        (name, options)
+    }
+
+    /// What opens the store. A second device that comes and goes it has to find by itself.
+    fn builder(&self, dirs: &Dirs) -> Builder {
+        let given = dirs.other.iter().filter(|_| self.second.is_given());
+        given.fold(Db::builder(&dirs.home), Builder::device).options(self.shape().1)
     }
 
     /// Opens the store.
@@ -77,8 +91,8 @@ impl History {
     ///
     /// Panics if that fails.
     #[must_use]
-    pub fn open(&self, dir: &Path) -> Db {
-        Db::builder(dir).options(self.shape().1).open().unwrap()
+    pub fn open(&self, dirs: &Dirs) -> Db {
+        self.builder(dirs).open().unwrap()
     }
 
     /// Record `n`: the same for parent and child.
@@ -130,8 +144,13 @@ pub fn child() -> bool {
     else {
         return false;
     };
-    let history = History { seed, chain };
-    let db = history.open(Path::new(&dir));
+    let name = std::env::var(CHILD_SECOND).unwrap_or_default();
+    let history = History { seed, chain, second: Second::find(&name).unwrap_or(Second::None) };
+    let dirs = Dirs { home: dir.into(), other: std::env::var_os(CHILD_OTHER).map(PathBuf::from) };
+    let db = history.open(&dirs);
+    if let (Second::Passing, Some(parent)) = (history.second, dirs.other) {
+        second::start_passing(&db, parent, seed ^ last_record(&db));
+    }
     let lz4 = KeyspaceOptions { compression: Compression::Lz4, ..KeyspaceOptions::default() };
     let packed = db.keyspace_with(KEYSPACES[1], lz4).unwrap();
     let mut passing = db.keyspace(PASSING).unwrap();
@@ -171,13 +190,15 @@ pub fn child() -> bool {
 pub struct Writer(Child);
 
 impl Writer {
-    /// Starts one in `dir`. Only those that are killed may say what they think of errors.
+    /// Starts one for the store in `dirs`. Only those that are killed may say what they think of errors.
     #[must_use]
-    pub fn start(dir: &Path, history: &History, says_errors: bool) -> Self {
+    pub fn start(dirs: &Dirs, history: &History, says_errors: bool) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
+            .envs(dirs.other.iter().map(|other| (CHILD_OTHER, other)))
+            .env(CHILD_SECOND, history.second.name())
             // What the harness of tests needs; others do not look at it.
             .args(["kill::child", "--exact", "--nocapture", "--test-threads=1"])
-            .env(CHILD_DIR, dir)
+            .env(CHILD_DIR, &dirs.home)
             .env(CHILD_SEED, history.seed.to_string())
             .env(CHILD_CHAIN, history.chain.to_string())
             .stdout(Stdio::piped())
@@ -286,20 +307,23 @@ impl Judge {
     /// # Panics
     ///
     /// Panics if the store is not as it must be.
-    pub fn judge(&mut self, dir: &Path, expected: RangeInclusive<u64>, random: &mut Rng) -> u64 {
+    pub fn judge(&mut self, dirs: &Dirs, expected: RangeInclusive<u64>, random: &mut Rng) -> u64 {
         let check_last =
             |last| assert!(expected.contains(&last), "the last record is {last}, not in {expected:?}");
         if random.below(4) == 0 && *expected.start() > 0 {
-            let reader = Db::builder(dir).options(self.history.shape().1).read_only().open().unwrap();
+            let reader = self.history.builder(dirs).read_only().open().unwrap();
             check_last(last_record(&reader));
         }
-        let db = self.history.open(dir);
+        let db = self.history.open(dirs);
         let last = last_record(&db);
         check_last(last);
         self.advance(last);
         check_state(&db, &self.state, matches!(self.history.record(last + 1), Record::Renew));
         let report = db.verify().unwrap();
         assert!(report.problems.is_empty(), "{report:?}");
+        if self.history.second != Second::None && random.below(4) == 0 {
+            second::check_packs(&db);
+        }
         if random.below(3) == 0 {
             // Otherwise this handle goes without a word, too.
             db.close().unwrap();

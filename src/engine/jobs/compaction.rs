@@ -43,7 +43,7 @@ impl JobContext {
             PlanKind::Move => self.run_move(tree, plan),
             PlanKind::Compact => self.run_compaction(tree, plan),
             PlanKind::Drop => self.run_drop(tree, plan),
-            PlanKind::Rewrite => self.run_rewrite(tree, plan),
+            PlanKind::Rewrite | PlanKind::Relocate(_) => self.run_rewrite(tree, plan),
         }
     }
 
@@ -132,15 +132,20 @@ impl JobContext {
         let iterator = CompactionIterator {
             output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings)
                 .keyed(seed)
-                .warming(self.cached_keys(&inputs)?),
+                .warming(self.cached_keys(&inputs)?)
+                .placing_hot(self.hot_keys(inputs.tables())),
             cutting: Some(cutting.with_prefixes(self.cut_prefix(tree), inputs.bytes)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
             coverage,
             record_filter,
         };
-        let cursors =
-            inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
+        let ahead_bytes = self.ahead_bytes(inputs.lists.len());
+        // All of them begin to read before any is waited for.
+        let cursors = inputs
+            .lists
+            .into_values()
+            .map(|list| TablesCursor::readahead(self.cache.clone(), list, ahead_bytes));
         let merge = MergeForward::new(cursors.collect());
         let throttled = self.throttle.begin(JobClass::of(plan));
         let iterated = iterator.run(merge, |records, bytes| {
@@ -158,6 +163,7 @@ impl JobContext {
         let descent = self.descent(tree, version, plan)?;
         let (bytes_out, moved_bytes) = self.install_output((version, plan), finished, &arriving, descent)?;
         self.forget_inputs(tree, (version, plan), &written);
+        self.pass_heat_on(tree, (version, plan), &written);
         let time: Duration = self.env.now().saturating_sub(start + throttled.paused());
         self.statistics.compacted(volume, inputs.bytes, bytes_out, time);
         match plan.reason {
@@ -183,6 +189,14 @@ impl JobContext {
             let written = written.iter().filter_map(|&id| view.version.table(id));
             written.for_each(|(_, table)| self.cache.settle(table));
         }
+    }
+
+    /// Lets the tables that were `written` by `plan` count what users have read of those that they take the place of.
+    fn pass_heat_on(&self, tree: &Tree, (version, plan): (&Version, &Plan), written: &[TableId]) {
+        let view = tree.view_arc();
+        let written = written.iter().filter_map(|id| Some(view.version.table(*id)?.1)).collect();
+        let inputs = plan.inputs.iter().filter_map(|input| Some(version.table(input.table)?.1));
+        self.pass_heat(inputs, written);
     }
 
     /// The keys of the inputs' blocks that are in the cache, if it warms up what takes their place.
@@ -354,6 +368,10 @@ impl Inputs {
             list.sort_by(|a, b| a.range.start.cmp(&b.range.start));
         }
         Ok(inputs)
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        self.lists.values().flatten()
     }
 
     /// The seed of the key sums of the newest input that has one. Where something was ingested, it may be ingested again.

@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::install::CatalogLog;
+use super::placement::MovingLevel;
+use super::relocation::Relocations;
 use super::retention::Retention;
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
@@ -39,6 +41,10 @@ use crate::store::table::TableSettings;
 use crate::types::{Epoch, KeyspaceId};
 
 use crate::engine::keyspace::expiry::Clock;
+
+/// So many bytes a job reads ahead in each list of tables, and in all of them together at most.
+const AHEAD_BYTES_MAX: u64 = 2 << 20;
+const AHEAD_BYTES_OF_JOB: u64 = 16 << 20;
 
 /// What jobs need of an open store.
 #[derive(Debug)]
@@ -78,8 +84,12 @@ pub(crate) struct JobContext {
     pub(in crate::engine) compacting_bytes: AtomicU64,
     /// Number of tables, or of whole jobs, that were placed on one of several devices.
     pub(in crate::engine) placed: AtomicU64,
+    /// Which levels go to the fast one, where that adapts.
+    pub(in crate::engine) moving_level: MovingLevel,
     /// Compaction buffers: when they were trimmed.
     pub(in crate::engine) retention: Retention,
+    /// Tables that move between devices for their readers.
+    pub(in crate::engine) relocations: Relocations,
 }
 
 impl JobContext {
@@ -116,6 +126,14 @@ impl JobContext {
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
             ttl: record.ttl,
+        }
+    }
+
+    /// Bytes to be read ahead in each of `lists` of tables that a job reads at the same time. None in a store on one device.
+    pub(in crate::engine) fn ahead_bytes(&self, lists: usize) -> u64 {
+        match self.storage.devices.members().len() {
+            0 | 1 => 0,
+            _ => AHEAD_BYTES_OF_JOB.checked_div(lists as u64).unwrap_or(0).min(AHEAD_BYTES_MAX),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Background jobs: flush, compaction and rewrite, up to the edit that makes their outcome durable.
+//! Background jobs: flush, compaction, rewrite and relocation, up to the edit that makes their outcome durable.
 //!
 //! A job gets a plan, reads its inputs, writes tables through [`output`] and ends in [`install`]. It does not decide
 //! what to do next: that is the room `schedule`.
@@ -15,5 +15,6 @@ pub(super) mod output;
 mod overwrites;
 mod placement;
 mod prefixes;
+pub(super) mod relocation;
 pub(super) mod retention;
 pub(super) mod rewrite;

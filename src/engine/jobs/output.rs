@@ -101,6 +101,8 @@ pub(crate) struct Output<C> {
     keys: Option<KeySum>,
     /// Keys of which the cache has had blocks of the inputs.
     hot: Option<Arc<KeyRanges>>,
+    /// Keys of inputs that users read much from their device.
+    read: Option<KeyRanges>,
     /// The range tombstones that no table has yet, fragmented.
     range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
@@ -140,6 +142,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             table: None,
             keys: None,
             hot: None,
+            read: None,
             range_tombstones: VecDeque::new(),
             packs,
             named: BTreeMap::new(),
@@ -158,13 +161,24 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         Self { hot, ..self }
     }
 
-    /// Starts a table, and a pack, where there is none.
-    fn begin(&mut self) -> Result<()> {
+    /// The same, whose tables are placed as such that are read much if they begin in `read`.
+    pub(crate) fn placing_hot(self, read: Option<KeyRanges>) -> Self {
+        Self { read, ..self }
+    }
+
+    /// The same, all on one device.
+    pub(crate) fn at(self, place: DeviceId) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
+    /// Starts a table with `key`, and a pack, where there is none.
+    fn begin(&mut self, key: &[u8]) -> Result<()> {
         if self.table.is_some() {
             return Ok(());
         }
         let bytes = self.jobs.settings.load().policy.cutter.table_bytes();
-        self.begin_pack(bytes)?;
+        let is_hot = self.read.as_ref().is_some_and(|read| read.contains(key));
+        self.begin_pack(bytes, is_hot)?;
         let new = |pack| {
             let table = TableBuilder::new(self.settings.clone(), self.jobs.ids.table(), pack);
             table.remembering(self.hot.clone())
@@ -174,8 +188,8 @@ impl<C: Deref<Target = JobContext>> Output<C> {
     }
 
     /// Takes the pack for a table of about `bytes`, and starts one where there is none.
-    fn begin_pack(&mut self, bytes: u64) -> Result<()> {
-        let place = self.place(bytes);
+    fn begin_pack(&mut self, bytes: u64, is_hot: bool) -> Result<()> {
+        let place = self.place(bytes, is_hot);
         if self.pack.as_ref().is_some_and(|pack| pack.device() != place) {
             self.aside.extend(self.pack.take());
         }
@@ -184,6 +198,12 @@ impl<C: Deref<Target = JobContext>> Output<C> {
                 Some(at) => Some(self.aside.swap_remove(at)),
                 None => Some(self.new_pack(place)?),
             };
+            if self.writing == Writing::Ingest
+                && let Some(pack) = &self.pack
+            {
+                // It ends when its user likes.
+                self.packs.store.devices().note_ended(pack.id());
+            }
         }
         if let Some(pack) = &mut self.pack {
             // Home, if the device has gone meanwhile.
@@ -197,11 +217,11 @@ impl<C: Deref<Target = JobContext>> Output<C> {
     }
 
     /// The device for a table of about `bytes`.
-    fn place(&mut self, bytes: u64) -> DeviceId {
+    fn place(&mut self, bytes: u64, is_hot: bool) -> DeviceId {
         if let Some(place) = self.place {
             return place;
         }
-        let place = self.jobs.place(self.settings.level, bytes);
+        let place = self.jobs.place(self.settings.level, bytes, is_hot);
         if self.jobs.settings.load().policy.placer.places_jobs() {
             self.place = Some(place);
         }
@@ -229,12 +249,12 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         }
     }
 
-    /// Takes a whole table over: the same table, at another place.
-    pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
+    /// Takes a whole table over: the same table, at another place. Tells `progress` how much of it has been read.
+    pub(crate) fn copy(&mut self, table: &TableMeta, progress: impl FnMut(u64)) -> Result<()> {
         let file = self.packs.store.file(table.extent.pack)?;
-        self.begin_pack(table.extent.length)?;
+        self.begin_pack(table.extent.length, self.jobs.is_hot(table))?;
         let Some(pack) = self.pack.as_mut() else { return Ok(()) };
-        let extent = copy_table(&file, table, pack)?;
+        let extent = copy_table(&file, table, pack, progress)?;
         self.tables.push(TableRecord { extent, ..table.record() });
         self.seal_full()
     }
@@ -307,7 +327,7 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
     }
 
     fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
-        self.begin()?;
+        self.begin(key)?;
         let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
         if let Some(holders) = held {
             table.hold(holders, (key.len() + value.len()) as u64);
@@ -329,8 +349,8 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
     /// Ends the pack, too, where that is full.
     fn cut(&mut self, bound: &UpperBound) -> Result<()> {
         let tombstones = take_before(&mut self.range_tombstones, bound);
-        if !tombstones.is_empty() {
-            self.begin()?;
+        if let Some(first) = tombstones.first() {
+            self.begin(&first.tombstone.range.start)?;
         }
         let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
         for KeptRange { tombstone: RangeTombstone { range, .. }, held } in &tombstones {
@@ -402,6 +422,8 @@ impl SealedPacks {
 
 impl Drop for SealedPacks {
     fn drop(&mut self) {
+        // Whoever installs them drops them when the tables are seen.
+        self.records.iter().for_each(|record| self.store.devices().note_ended(record.id));
         if !self.committed && !planted!("failed-output-left-behind") {
             for record in &self.records {
                 // Nothing refers to it; if this fails, the next open removes it. It does not become a recycled file:

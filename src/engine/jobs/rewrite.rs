@@ -32,8 +32,9 @@ use crate::engine::shared::job::Job;
 use crate::error::{ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::names::FileName;
-use crate::policy::{JobClass, Plan, SpaceView};
+use crate::policy::{JobClass, Plan, PlanKind, SpaceView};
 use crate::store::files::punch::is_kept;
+use crate::store::table::ReadAhead;
 use crate::types::{Epoch, PackId};
 
 impl JobContext {
@@ -41,7 +42,7 @@ impl JobContext {
     pub(in crate::engine) fn space_view(&self, is_short: bool) -> SpaceView {
         let (totals, packs) = self.storage.reclaimer.to_rewrite(is_short);
         let free_bytes = if packs.is_empty() { 0 } else { self.bytes_to_copy(is_short) };
-        SpaceView { totals, packs, free_bytes }
+        SpaceView { totals, packs, free_bytes, reads: self.read_view() }
     }
 
     /// Bytes that a rewrite may write before it gives any back.
@@ -55,11 +56,17 @@ impl JobContext {
         if is_short {
             return (self.storage.free_bytes() + self.storage.rest_of_reserve()) / 2;
         }
+        let (at_home, in_budget) = self.bytes_to_copy_at_leisure();
+        at_home.min(in_budget.unwrap_or(u64::MAX))
+    }
+
+    /// The same at leisure: bytes that are free at home, and what is left of a budget.
+    pub(in crate::engine) fn bytes_to_copy_at_leisure(&self) -> (u64, Option<u64>) {
         let settings = self.settings.load();
         let kept = settings.limits.memtable_bytes + 2 * settings.options.reserve_bytes;
         let used = || self.storage.reclaimer.pack_bytes() + self.storage.devices.recycled_bytes();
         let budget = settings.options.space_bytes.map(|budget| budget.saturating_sub(used()));
-        self.storage.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
+        (self.storage.free_bytes().saturating_sub(kept), budget)
     }
 
     /// Runs `plan`, a rewrite, unless it would be in vain. Returns whether it ran. If something is in the way, the
@@ -118,8 +125,19 @@ impl JobContext {
         // Nothing of a table is made here: that of its level says where packs go.
         let settings = self.table_settings(tree, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
+        if let PlanKind::Relocate(to) = plan.kind {
+            output = output.at(to);
+        }
         let throttled = self.throttle.begin(JobClass::of(plan));
-        for input in &plan.inputs {
+        let tables = plan.inputs.iter().map(|input| match version.table(input.table) {
+            Some((_, table)) => Ok(table),
+            None => Err(vanished(input.table)),
+        });
+        let tables = tables.collect::<Result<Vec<_>>>()?;
+        let packs = self.cache.packs().clone();
+        let mut ahead =
+            ReadAhead::of_tables(packs, tables.iter().map(|table| &***table), self.ahead_bytes(1));
+        for (at, table) in tables.into_iter().enumerate() {
             let checked = throttled.throttle(|| self.health.check_writable());
             if throttled.is_given_up() {
                 // Its output is dropped here, and with it what it had written.
@@ -127,8 +145,7 @@ impl JobContext {
                 return Ok(0);
             }
             checked?;
-            let (_, table) = version.table(input.table).ok_or_else(|| vanished(input.table))?;
-            output.copy(table)?;
+            output.copy(table, |offset| ahead.reached(at, offset))?;
         }
         let (bytes_out, _) =
             self.install_output((version, plan), output.finish()?, &self.arriving(version, plan)?, None)?;
@@ -143,7 +160,7 @@ impl JobContext {
 }
 
 /// The packs that the inputs of `plan` lie in.
-fn packs_of(version: &Version, plan: &Plan) -> BTreeSet<PackId> {
+pub(in crate::engine) fn packs_of(version: &Version, plan: &Plan) -> BTreeSet<PackId> {
     let tables = plan.inputs.iter().filter_map(|input| version.table(input.table));
     tables.map(|(_, table)| table.extent.pack).collect()
 }

@@ -252,7 +252,9 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         statistics: statistics.clone(),
         compacting_bytes: AtomicU64::new(0),
         placed: AtomicU64::new(0),
+        moving_level: Default::default(),
         retention: Default::default(),
+        relocations: Default::default(),
     }
 }
 

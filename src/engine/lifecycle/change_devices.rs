@@ -35,10 +35,11 @@ impl Engine {
     pub(crate) fn drain_device(&self, dir: &Path) -> Result<()> {
         self.write.writer()?;
         let member = self.device_in(dir)?;
-        member.set_leaving(true);
+        let devices = &self.jobs.storage.devices;
+        devices.set_leaving(member.id, true);
         let drained = self.background.drain(member.id);
         if drained.is_err() {
-            member.set_leaving(false);
+            devices.set_leaving(member.id, false);
         }
         self.jobs.storage.wait_reclaimed();
         drained

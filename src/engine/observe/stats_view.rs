@@ -116,6 +116,8 @@ impl StatsView<'_> {
             dir: member.device.dir().to_path_buf(),
             table_bytes: bytes.get(&member.id).copied().unwrap_or(0),
             given_bytes: member.given_bytes(),
+            brought_bytes: member.brought_bytes(),
+            read_nanos: member.read_nanos()[0],
             pending_bytes: member.pending_bytes(),
             rated_bandwidth: if has_several { member.rated_bandwidth } else { 0 },
             bandwidth: if has_several { member.bandwidth() } else { 0 },

@@ -314,7 +314,7 @@ impl Background {
             match next.plan {
                 Some(plan) if state.changes == basis.changes => {
                     state = match plan.kind {
-                        PlanKind::Rewrite => self.rewrite_planned(state, &plan),
+                        PlanKind::Rewrite | PlanKind::Relocate(_) => self.rewrite_planned(state, &plan),
                         PlanKind::Compact | PlanKind::Move | PlanKind::Drop => {
                             self.run_claimed(state, &plan).0
                         }
@@ -335,7 +335,8 @@ impl Background {
         let sampler = &self.jobs.throttle.sampler;
         sampler.look();
         // One thread looks for all, unless a plan of this one waits for another load.
-        let mut look_again = sampler.next_look().filter(|_| number == 0);
+        let mut look_again =
+            earlier(sampler.next_look(), self.jobs.next_relocation_look()).filter(|_| number == 0);
         let due = |idle| {
             let failed = if idle { &failed.all } else { &failed.paused };
             let may = |keyspace| !basis.barred.contains(&keyspace) && !failed.contains(&keyspace);

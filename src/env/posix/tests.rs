@@ -1,10 +1,10 @@
-//! Tests of the POSIX environment, as far as a test can observe it.
+//! Tests of the POSIX environment, as far as a test can observe it. `terrace-uring` runs them over its own, too.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
 fn setup() -> (tempfile::TempDir, Arc<dyn Env>) {
-    (tempfile::tempdir().unwrap(), PosixEnv::shared())
+    (tempfile::tempdir().unwrap(), subject())
 }
 
 #[test]
@@ -190,6 +190,21 @@ fn shared_locks_go_together_and_need_no_write_permission() {
         env.lock(&dir.path().join("no"), LockKind::Shared).unwrap_err().kind(),
         io::ErrorKind::NotFound
     );
+}
+
+#[test]
+fn advice_of_any_range_is_taken_and_changes_no_byte() {
+    let (dir, env) = setup();
+    let file = env.create(&dir.path().join("f")).unwrap();
+    let bytes: Vec<u8> = (0..300_000).map(|n| n as u8).collect();
+    file.write_at(0, &bytes).unwrap();
+    #[expect(clippy::reversed_empty_ranges, reason = "a caller may have one")]
+    for range in [0..300_000, 10..11, 5..5, 0..u64::MAX, 400_000..500_000, 9..3] {
+        file.read_ahead(range);
+    }
+    let mut found = vec![0; bytes.len()];
+    file.read_at(0, &mut found).unwrap();
+    assert_eq!(found, bytes);
 }
 
 #[test]

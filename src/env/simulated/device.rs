@@ -10,7 +10,8 @@
 //!
 //! Writes go to a page cache at memory speed. They reach the device when they are synced, in requests of bounded
 //! length, or when the cache holds more than `dirty_bytes_max` of them: then the writer waits until the excess is
-//! written. Reads go to the device, unless the machine has a page cache for them, too
+//! written. What is read ahead ([`File::read_ahead`](crate::env::File::read_ahead)) queues like a read, and nobody waits for it
+//! before its bytes are read. Reads go to the device, unless the machine has a page cache for them, too
 //! ([`SimEnv::set_page_cache`](super::SimEnv::set_page_cache)).
 
 use std::path::{Path, PathBuf};
@@ -40,6 +41,11 @@ pub struct DeviceModel {
     pub dirty_bytes_max: u64,
     /// Requests that overlap; at least 1.
     pub queue_depth: usize,
+    /// Where one thread submits all requests, as the reactor of a driver in user space (SPDK) does: its time for each of them. Zero
+    /// where callers submit their own.
+    pub reactor_latency: Duration,
+    /// Bytes per second that this thread passes on.
+    pub reactor_bandwidth: u64,
 }
 
 impl DeviceModel {
@@ -55,6 +61,8 @@ impl DeviceModel {
             cache_bandwidth: u64::MAX,
             dirty_bytes_max: u64::MAX,
             queue_depth: 1,
+            reactor_latency: Duration::ZERO,
+            reactor_bandwidth: u64::MAX,
         }
     }
 
@@ -73,6 +81,8 @@ impl DeviceModel {
             cache_bandwidth: 4_000_000_000,
             dirty_bytes_max: 256 << 20,
             queue_depth: 32,
+            reactor_latency: Duration::ZERO,
+            reactor_bandwidth: u64::MAX,
         }
     }
 
@@ -160,8 +170,8 @@ const PRESETS: &[(&str, DeviceModel)] = &[
     ("hdd-15k-pair", DeviceModel::hdd_15k_pair()),
 ];
 
-/// Longest request for data to be written; a file system splits longer ones, and other requests come in between.
-const REQUEST_BYTES_MAX: u64 = 512 << 10;
+/// Longest request for data to be written, or read ahead; a file system splits longer ones, and other requests come in between.
+pub(super) const REQUEST_BYTES_MAX: u64 = 512 << 10;
 
 /// The cost of a call.
 #[derive(Clone, Copy, Hash)]
@@ -172,6 +182,15 @@ pub(super) enum Cost {
     Read(u64),
     /// A read of this many bytes from the page cache.
     ReadCached(u64),
+    /// A read of which a part was read ahead.
+    ReadAhead {
+        /// Bytes that come from memory.
+        ready: u64,
+        /// Bytes that are still to be read.
+        missing: u64,
+        /// When the last transfer ends that was begun ahead.
+        until: Duration,
+    },
     /// A write of this many bytes to the page cache.
     Write(u64),
     /// A write of this many bytes from the page cache to the device.
@@ -205,6 +224,8 @@ struct Device {
     places: Vec<Duration>,
     /// When the last transfer ends.
     transferred: Duration,
+    /// When the thread that submits has submitted all that came in.
+    submitted: Duration,
     /// Bytes in the page cache that wait to be written.
     dirty_bytes: u64,
     total_bytes: u64,
@@ -219,6 +240,7 @@ impl Device {
             model,
             places,
             transferred: Duration::ZERO,
+            submitted: Duration::ZERO,
             dirty_bytes: 0,
             total_bytes,
             used_bytes: Arc::default(),
@@ -236,13 +258,32 @@ impl Device {
         end
     }
 
+    /// When a request for `bytes` that comes in at `now` has been submitted.
+    fn submit(&mut self, now: Duration, bytes: u64) -> Duration {
+        let DeviceModel { reactor_latency, reactor_bandwidth, .. } = self.model;
+        let taken = reactor_latency + transfer(bytes, reactor_bandwidth);
+        if taken.is_zero() {
+            return now;
+        }
+        self.submitted = self.submitted.max(now) + taken;
+        self.submitted
+    }
+
     fn charge(&mut self, now: Duration, cost: Cost) -> Duration {
         let model = self.model;
         match cost {
             Cost::Free => now,
             Cost::Metadata => now + model.metadata_latency,
             Cost::ReadCached(bytes) => now + transfer(bytes, model.cache_bandwidth),
-            Cost::Read(bytes) => self.serve(now, model.read_latency, transfer(bytes, model.read_bandwidth)),
+            Cost::Read(bytes) => {
+                let now = self.submit(now, bytes);
+                self.serve(now, model.read_latency, transfer(bytes, model.read_bandwidth))
+            }
+            Cost::ReadAhead { ready, missing, until } => {
+                let copied = now + transfer(ready, model.cache_bandwidth);
+                let read = if missing > 0 { self.charge(now, Cost::Read(missing)) } else { now };
+                copied.max(read).max(until)
+            }
             Cost::Write(bytes) => {
                 let cached = now + transfer(bytes, model.cache_bandwidth);
                 self.dirty_bytes += bytes;
@@ -251,7 +292,8 @@ impl Device {
                 if excess == 0 {
                     return cached;
                 }
-                self.serve(cached, Duration::ZERO, transfer(excess, model.write_bandwidth))
+                let now = self.submit(cached, excess);
+                self.serve(now, Duration::ZERO, transfer(excess, model.write_bandwidth))
             }
             Cost::WriteBack(bytes) => self.write_back(now, Duration::ZERO, bytes),
             Cost::Sync(bytes, flushes) => self.write_back(now, flushes * model.flush_latency, bytes),
@@ -261,6 +303,7 @@ impl Device {
     fn write_back(&mut self, now: Duration, latency: Duration, bytes: u64) -> Duration {
         let written = bytes.min(self.dirty_bytes);
         self.dirty_bytes -= written;
+        let now = self.submit(now, written);
         self.serve(now, latency, transfer(written, self.model.write_bandwidth))
     }
 }
@@ -367,6 +410,25 @@ mod tests {
         let mut device = device(2);
         assert_eq!(device.charge(Duration::ZERO, Cost::Read(1000)), 2 * MILLI);
         assert_eq!(device.charge(Duration::ZERO, Cost::Read(1000)), 3 * MILLI);
+    }
+
+    #[test]
+    fn one_thread_submits_one_request_after_another() {
+        let mut device = device(2);
+        device.model.reactor_latency = MILLI;
+        device.model.reactor_bandwidth = 2_000_000;
+        assert_eq!(
+            device.charge(Duration::ZERO, Cost::Read(2000)),
+            5 * MILLI,
+            "2 to submit, 1 to begin, 2 to read"
+        );
+        assert_eq!(
+            device.charge(Duration::ZERO, Cost::Read(0)),
+            5 * MILLI,
+            "submitted at 3, behind the other"
+        );
+        device.charge(Duration::ZERO, Cost::Write(10_000));
+        assert_eq!(device.charge(10 * MILLI, Cost::Write(2000)), 14 * MILLI, "only what goes to the device");
     }
 
     #[test]

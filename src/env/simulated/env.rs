@@ -299,6 +299,7 @@ impl Env for SimEnv {
                 (inode.dirty_bytes(), inode.number, inode.contents().len())
             };
             state.page_cache.forget(number, 0..len);
+            state.transfers.forget(number, &(0..len));
             state.devices.forget_dirty(&path, unwritten);
             Ok(())
         })

@@ -14,7 +14,7 @@
 //!
 //! A **failed call** has no effect, or for a write with `partial` the first half of it. A **failed sync** leaves the
 //! un-synced operations readable, but no later sync writes them although it succeeds; whether they reached the device
-//! is unknown. So does a **failed write-back** with those that write to its range. A **full device** stores what fits of a write and then refuses.
+//! is unknown. So does a **failed write-back** with those that write to its range. Advice to **read ahead** that is struck does nothing, and nobody hears of it. A **full device** stores what fits of a write and then refuses.
 //!
 //! A device does not lie about a sync, does not reorder a sync before a write that it covers, and returns what was
 //! stored. Tests inflict rot with [`SimEnv::overwrite`](super::SimEnv::overwrite).
@@ -41,6 +41,7 @@ pub enum Operation {
     Spawn,
     Len,
     ReadAt,
+    ReadAhead,
     WriteAt,
     WriteBack,
     Sync,
@@ -61,7 +62,9 @@ impl Operation {
             Self::List | Self::Open | Self::Lock | Self::Canonical | Self::Space | Self::Spawn => false,
             // What reaches the device may still be lost.
             Self::WriteBack => false,
-            Self::Len | Self::ReadAt | Self::Allocated | Self::NextData | Self::Links => false,
+            Self::Len | Self::ReadAt | Self::ReadAhead | Self::Allocated | Self::NextData | Self::Links => {
+                false
+            }
         }
     }
 }

@@ -44,14 +44,21 @@ impl SimFile {
     }
 
     fn cost_of_read(&self, offset: u64, len: u64) -> Cost {
-        let mut state = self.machine.state();
-        if !state.page_cache.is_there() {
-            return Cost::Read(len);
-        }
         let number = self.inode.lock().number;
-        match state.page_cache.read(number, offset..offset.saturating_add(len)) {
-            0 => Cost::ReadCached(len),
-            missing_bytes => Cost::Read(missing_bytes),
+        let range = offset..offset.saturating_add(len);
+        let mut state = self.machine.state();
+        let begun = state.transfers.take(number, &range);
+        let missing = match &begun {
+            _ if state.page_cache.is_there() => state.page_cache.read(number, range),
+            Some(begun) => len - begun.bytes,
+            None => return Cost::Read(len),
+        };
+        match (begun, missing) {
+            (Some(begun), missing) => {
+                Cost::ReadAhead { ready: len.saturating_sub(missing), missing, until: begun.until }
+            }
+            (None, 0) => Cost::ReadCached(len),
+            (None, missing) => Cost::Read(missing),
         }
     }
 
@@ -101,9 +108,10 @@ impl File for SimFile {
             let free = state.devices.space(&self.normal).free;
             let stored = self.inode.lock().contents().storable(offset, wanted.len(), free);
             if stored > 0 {
+                let (number, range) = (self.inode.lock().number, offset..offset + stored as u64);
+                state.transfers.forget(number, &range);
                 if state.page_cache.is_there() {
-                    let number = self.inode.lock().number;
-                    state.page_cache.write(number, offset..offset + stored as u64);
+                    state.page_cache.write(number, range);
                 }
                 state.disk.change(&self.inode, FileOp::Write { offset, bytes: wanted[..stored].into() });
             }
@@ -121,6 +129,19 @@ impl File for SimFile {
             }
             Ok(())
         })
+    }
+
+    /// Takes no time. The device has the whole transfer in its queue from now on, in requests of bounded length.
+    fn read_ahead(&self, range: Range<u64>) {
+        // Advice that fails is advice that nobody took.
+        let _ = self.call(Operation::ReadAhead, Cost::Free, |state, _| {
+            let (number, end) = {
+                let inode = self.inode.lock();
+                (inode.number, range.end.min(inode.contents().len()))
+            };
+            state.read_ahead(number, &self.normal, self.machine.clock.now(), range.start..end);
+            Ok(())
+        });
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -156,6 +177,7 @@ impl File for SimFile {
             if len > 0 {
                 let number = self.inode.lock().number;
                 state.page_cache.forget(number, offset..offset + len);
+                state.transfers.forget(number, &(offset..offset + len));
                 state.disk.change(&self.inode, FileOp::Punch { offset, len });
             }
             Ok(())

@@ -8,16 +8,19 @@
 
 use std::hash::{DefaultHasher, Hash};
 use std::io;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::device::{Cost, DeviceModel, Devices};
+use super::device::{Cost, DeviceModel, Devices, REQUEST_BYTES_MAX};
 use super::disk::{Disk, Journal};
 use super::fault::{Operation, Reach, Script, Struck};
 use super::holds::Holds;
 use super::page_cache::PageCache;
 use super::processor::ProcessorModel;
 use super::random::Random;
+use super::read_ahead::Transfers;
 use super::schedule::{self, Clock};
 use crate::env::lock::LockRegistry;
 use crate::env::sync::{Mutex, MutexGuard};
@@ -78,6 +81,7 @@ pub(super) struct State {
     pub(super) disk: Disk,
     pub(super) devices: Devices,
     pub(super) page_cache: PageCache,
+    pub(super) transfers: Transfers,
     pub(super) script: Script,
     pub(super) random: Random,
     /// Sum of the jumps of the wall clock, in milliseconds.
@@ -88,8 +92,34 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(seed: u64, disk: Disk, devices: Devices) -> Self {
         let (script, random) = (Script::default(), Random::new(!seed));
-        let page_cache = PageCache::default();
-        Self { disk, devices, page_cache, script, random, jumped_millis: 0, history: DefaultHasher::new() }
+        let (page_cache, transfers) = Default::default();
+        Self {
+            disk,
+            devices,
+            page_cache,
+            transfers,
+            script,
+            random,
+            jumped_millis: 0,
+            history: DefaultHasher::new(),
+        }
+    }
+}
+
+impl State {
+    /// Begins to read `range` of a file, which lies at `path`, as far as it is neither in memory nor on its way.
+    pub(super) fn read_ahead(&mut self, file: u64, path: &Path, now: Duration, range: Range<u64>) {
+        let missing = match self.page_cache.is_there() {
+            true => self.page_cache.bring(file, &range),
+            false => self.transfers.missing(file, range),
+        };
+        for part in missing {
+            for start in part.clone().step_by(REQUEST_BYTES_MAX as usize) {
+                let request = start..part.end.min(start + REQUEST_BYTES_MAX);
+                let done = self.devices.charge(path, now, Cost::Read(request.end - request.start));
+                self.transfers.begin(file, request, done);
+            }
+        }
     }
 }
 
@@ -125,7 +155,8 @@ impl Machine {
     ) -> io::Result<R> {
         let thread = schedule::current();
         // What is only begun ends nobody's turn.
-        let mut rest = (call.operation != Operation::WriteBack).then_some(call.cost);
+        let is_begun = matches!(call.operation, Operation::WriteBack | Operation::ReadAhead);
+        let mut rest = (!is_begun).then_some(call.cost);
         while let Some((request, later)) = rest.map(Cost::split) {
             let done = self.state().devices.charge(call.path, self.clock.now(), request);
             match &thread {

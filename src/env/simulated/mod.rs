@@ -8,8 +8,8 @@
 //!
 //! `fault` says what may go wrong. The other parts: `env` answers the calls, and `file` those of open files; `machine` is
 //! the state and the path that every call takes; `disk` holds names, `inode` and
-//! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs, and `page_cache` which
-//! reads need the device; `schedule` orders the
+//! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs, `page_cache` which
+//! reads need the device, and `read_ahead` which of them have begun before; `schedule` orders the
 //! threads; `holds` says how long they hold locks. None of them knows what the engine stores.
 //!
 //! ```
@@ -43,6 +43,7 @@ mod machine;
 mod page_cache;
 mod processor;
 mod random;
+mod read_ahead;
 pub(super) mod schedule;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! A model of the operating system's cache of file pages: which reads need the device.
 //!
 //! What is read or written comes in, the least recently used page goes. A read that misses takes one request for all the pages that
-//! are missing. There is no readahead: a read brings in what it asks for.
+//! are missing. A read brings in what it asks for; what it is
+//! told to read ahead ([`File::read_ahead`](crate::env::File::read_ahead)) comes in at once, and who reads it waits for its transfer
+//! (`read_ahead`).
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -80,6 +82,23 @@ impl PageCache {
         missing_bytes
     }
 
+    /// Brings in `bytes` of a file ahead of their read, which counts them. Returns those that are not in memory.
+    pub(super) fn bring(&mut self, file: u64, bytes: &Range<u64>) -> Vec<Range<u64>> {
+        let mut missing: Vec<Range<u64>> = Vec::new();
+        for page in pages_of(bytes) {
+            if self.pages.put((file, page), ()).is_some() {
+                continue;
+            }
+            let page = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+            match missing.last_mut() {
+                Some(last) if last.end == page.start => last.end = page.end,
+                _ => missing.push(page),
+            }
+        }
+        self.evict();
+        missing
+    }
+
     /// Keeps `bytes` of a file that are written.
     pub(super) fn write(&mut self, file: u64, bytes: Range<u64>) {
         for page in pages_of(&bytes) {
@@ -111,6 +130,8 @@ fn pages_of(bytes: &Range<u64>) -> Range<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     #[test]
@@ -128,5 +149,10 @@ mod tests {
         cache.forget(1, 0..2 * PAGE_BYTES);
         assert_eq!(cache.read(1, 0..10), PAGE_BYTES);
         assert_eq!(cache.reads(), PageReads { hits: 2, misses: 5 });
+        let missing = PAGE_BYTES..3 * PAGE_BYTES;
+        assert_eq!(cache.bring(1, &(0..3 * PAGE_BYTES)), slice::from_ref(&missing));
+        assert_eq!(cache.bring(1, &(0..3 * PAGE_BYTES)), []);
+        assert_eq!(cache.read(1, 0..3 * PAGE_BYTES), 0);
+        assert_eq!(cache.reads(), PageReads { hits: 5, misses: 5 });
     }
 }

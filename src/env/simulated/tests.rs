@@ -3,8 +3,10 @@
 mod crash;
 mod faults;
 mod files;
+mod read_ahead;
 mod threads;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

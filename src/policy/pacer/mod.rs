@@ -178,10 +178,10 @@ impl Pacer {
             // Metadata alone.
             PlanKind::Move | PlanKind::Drop => return Admission::Run,
             // It makes no room for writers.
-            PlanKind::Rewrite if self.presses(load.l0_runs) => {
+            PlanKind::Rewrite | PlanKind::Relocate(_) if self.presses(load.l0_runs) => {
                 return Admission::Defer(Deferral::HoldsUpWriters);
             }
-            PlanKind::Compact | PlanKind::Rewrite => {}
+            PlanKind::Compact | PlanKind::Rewrite | PlanKind::Relocate(_) => {}
         }
         match self {
             _ if self.is_pressed(load) => Admission::Run,

@@ -223,7 +223,12 @@ impl TableCache {
             if let Some(bytes) = buffer.get_mut() {
                 let mut read = || place.read(cause, first.offset..end, bytes);
                 // The time counts only where a reader waits.
-                if cause == ReadCause::Scan { self.timed(table, *first, &mut read)? } else { read()? }
+                if cause == ReadCause::Scan {
+                    let length = end.saturating_sub(first.offset);
+                    self.timed(table, (*first, length), cause, &mut read)?;
+                } else {
+                    read()?;
+                }
             }
             for handle in piece {
                 let at = handle.offset.checked_sub(first.offset).map_or(usize::MAX, |at| at as usize);

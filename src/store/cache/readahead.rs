@@ -130,7 +130,8 @@ impl TableCache {
         }
         let mut buffer = self.buffers.take((range.end - range.start) as usize);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(table, handle, || from.read(cause, range.clone(), bytes))?;
+            let length = bytes.len() as u64;
+            self.timed(table, (handle, length), cause, || from.read(cause, range.clone(), bytes))?;
         }
         Ok((buffer, range))
     }
@@ -149,7 +150,8 @@ impl TableCache {
         let start = range.start;
         let mut buffer = self.frame((range.end - start) as usize);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(table, handle, || from.read(cause, range, bytes))?;
+            let length = bytes.len() as u64;
+            self.timed(table, (handle, length), cause, || from.read(cause, range, bytes))?;
         }
         let block = |handle: &BlockHandle| {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());

@@ -53,6 +53,12 @@ impl Device {
         self.env.now()
     }
 
+    /// Bytes that were written to the log and the manifest of the store, whichever directory has them.
+    pub(crate) fn logged_bytes(&self) -> u64 {
+        let written = |cause| self.meter.bytes_written(cause);
+        written(WriteCause::Wal) + written(WriteCause::Manifest)
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -2,7 +2,7 @@
 //!
 //! The first one, *home*, has the log and the manifest. The others have packs alone. A pack that is not noted is at home.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 
 use super::device::{Device, Named};
 use super::meter::WriteCause;
+use super::read_times::{ReadTimes, ReadVolume};
 use super::recycled::RecycledFiles;
 use super::write_queue::WriteQueue;
 use crate::env::sync::OrderedMutex;
@@ -28,49 +29,6 @@ pub(crate) const UNKNOWN_BANDWIDTH: u64 = 100_000_000;
 /// A device that was found full gets nothing for so long.
 const FULL: Duration = Duration::from_secs(10);
 
-/// How long reads of blocks wait for a device, in nanoseconds.
-#[derive(Debug, Default)]
-struct ReadTimes {
-    /// Of the last ones, on average.
-    lately: AtomicU64,
-    /// The least that this has been: how long they take when nothing is in the way.
-    least: AtomicU64,
-    /// How many there were.
-    count: AtomicU64,
-    /// When the last one ended.
-    last: AtomicU64,
-}
-
-/// A read counts one part in this many for the average.
-const AVERAGED: u64 = 32;
-
-/// Readers wait if reads take so many times as long as they should.
-const WAIT_FACTOR: u64 = 3;
-
-/// Reads that are so long ago tell nothing.
-const READ_LATELY: Duration = Duration::from_secs(1);
-
-impl ReadTimes {
-    fn note(&self, (started, ended): (Duration, Duration)) {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let taken = nanos(ended.saturating_sub(started)).max(1);
-        let before = self.lately.load(Relaxed);
-        let lately = if before == 0 { taken } else { before - before / AVERAGED + taken / AVERAGED };
-        self.lately.store(lately, Relaxed);
-        self.last.store(nanos(ended), Relaxed);
-        if self.count.fetch_add(1, Relaxed) >= AVERAGED {
-            let least = self.least.load(Relaxed);
-            self.least.store(if least == 0 { lately } else { least.min(lately) }, Relaxed);
-        }
-    }
-
-    fn are_slow(&self, now: Duration) -> bool {
-        let (lately, least) = (self.lately.load(Relaxed), self.least.load(Relaxed));
-        let is_recent = now.as_nanos() < u128::from(self.last.load(Relaxed)) + READ_LATELY.as_nanos();
-        least > 0 && lately > least.saturating_mul(WAIT_FACTOR) && is_recent
-    }
-}
-
 /// One directory of the store.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -83,6 +41,8 @@ pub(crate) struct Member {
     pub(crate) queue: Option<WriteQueue>,
     /// Bytes of all tables that it was given.
     given: AtomicU64,
+    /// Bytes of tables that were moved there for their readers.
+    brought: AtomicU64,
     reads: ReadTimes,
     /// Whether it gets nothing more, because it is to be removed.
     is_leaving: AtomicBool,
@@ -99,7 +59,7 @@ impl Member {
         lock: Option<FileLock>,
     ) -> Self {
         let recycled = Arc::new(RecycledFiles::new(device.clone()));
-        let (given, reads, full_until, is_leaving) = Default::default();
+        let (given, brought, reads, full_until, is_leaving) = Default::default();
         Self {
             id,
             device,
@@ -107,6 +67,7 @@ impl Member {
             rated_bandwidth,
             queue,
             given,
+            brought,
             reads,
             is_leaving,
             full_until,
@@ -147,6 +108,16 @@ impl Member {
         self.given.load(Relaxed)
     }
 
+    /// Notes that tables of so many bytes were moved there for their readers.
+    pub(crate) fn brought(&self, bytes: u64) {
+        self.brought.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes of tables that were moved there for their readers.
+    pub(crate) fn brought_bytes(&self) -> u64 {
+        self.brought.load(Relaxed)
+    }
+
     /// Bytes that it was given and has not written.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.queue.as_ref().map_or(0, WriteQueue::pending_bytes)
@@ -162,9 +133,14 @@ impl Member {
         self.reads.are_slow(self.device.now())
     }
 
-    /// From now on it gets nothing, or is again like others.
-    pub(crate) fn set_leaving(&self, is_leaving: bool) {
-        self.is_leaving.store(is_leaving, Relaxed);
+    /// How long users wait for a block from there, in nanoseconds: of late, and with nothing in the way; 0 if that is unknown.
+    pub(crate) fn read_nanos(&self) -> [u64; 2] {
+        self.reads.nanos(self.device.now())
+    }
+
+    /// Whether it gets nothing more, because it is to be removed.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Relaxed)
     }
 
     /// The same device with a queue, where it has got company.
@@ -174,16 +150,19 @@ impl Member {
         Self { recycled, given, ..Self::new((self.id, device), rated_bandwidth, Some(queue), None) }
     }
 
-    /// Bytes that are left there for tables; 0 where that cannot be told.
+    /// Bytes that are left there for tables, and how large the file system is; 0 where that cannot be told.
+    pub(crate) fn room(&self, env: &dyn Env) -> Space {
+        let space = env.space(self.device.dir()).unwrap_or(Space { total: 0, free: 0 });
+        let is_full = u128::from(self.full_until.load(Relaxed)) > env.now().as_nanos();
+        if is_full || self.is_leaving.load(Relaxed) {
+            return Space { free: 0, ..space };
+        }
+        Space { free: space.free.saturating_sub(KEPT_BYTES.min(space.total / KEPT_PART)), ..space }
+    }
+
+    /// The free bytes of [`Member::room`].
     pub(crate) fn free_bytes(&self, env: &dyn Env) -> u64 {
-        if self.is_leaving.load(Relaxed) {
-            return 0;
-        }
-        if u128::from(self.full_until.load(Relaxed)) > env.now().as_nanos() {
-            return 0;
-        }
-        let room = |space: Space| space.free.saturating_sub(KEPT_BYTES.min(space.total / KEPT_PART));
-        env.space(self.device.dir()).map_or(0, room)
+        self.room(env).free
     }
 }
 
@@ -192,15 +171,25 @@ impl Member {
 pub(crate) struct Devices {
     /// Home first.
     members: ArcSwap<Vec<Arc<Member>>>,
+    read: ReadVolume,
     /// The packs that are not at home.
-    places: OrderedMutex<HashMap<PackId, DeviceId>>,
+    places: OrderedMutex<Places>,
+}
+
+/// The packs that are not at home.
+#[derive(Debug, Default)]
+struct Places {
+    of: HashMap<PackId, DeviceId>,
+    /// Those of jobs that have not ended: tables there may be still to come.
+    of_jobs: HashSet<PackId>,
 }
 
 impl Devices {
     /// These, home first.
     pub(crate) fn new(members: Vec<Member>) -> Self {
         let members = members.into_iter().map(Arc::new).collect();
-        Self { members: ArcSwap::from_pointee(members), places: OrderedMutex::default() }
+        let (read, places) = Default::default();
+        Self { members: ArcSwap::from_pointee(members), read, places }
     }
 
     /// Home alone.
@@ -229,19 +218,27 @@ impl Devices {
         members.iter().find(|member| member.id == id).unwrap_or(&members[0]).clone()
     }
 
-    /// Notes when a read of a block on a device started and ended, where there are several.
-    pub(in crate::store) fn note_read(&self, id: DeviceId, times: (Duration, Duration)) {
+    /// Notes when a user's read of `bytes` on a device started and ended, where there are several. Returns the age of what is read
+    /// now, if it came from the device ([`Heat::read`](crate::catalog::Heat::read)).
+    pub(in crate::store) fn note_read(
+        &self,
+        id: DeviceId,
+        bytes: u64,
+        times: (Duration, Duration),
+    ) -> Option<u16> {
         let members = self.members.load();
-        if members.len() > 1
-            && let Some(member) = members.iter().find(|member| member.id == id)
-        {
-            member.reads.note(times);
-        }
+        let member = members.iter().find(|member| members.len() > 1 && member.id == id)?;
+        member.reads.note(times).then(|| self.read.note(bytes))
+    }
+
+    /// The age of what users have read; it grows by one when they have read `bytes_max` from the devices.
+    pub(crate) fn read_age(&self, bytes_max: u64) -> u16 {
+        self.read.age(bytes_max)
     }
 
     /// The device that has `pack`.
     pub(crate) fn of(&self, pack: PackId) -> Arc<Member> {
-        let place = self.places.lock().get(&pack).copied();
+        let place = self.places.lock().of.get(&pack).copied();
         place.map_or_else(|| self.home(), |id| self.member(id))
     }
 
@@ -258,9 +255,9 @@ impl Devices {
     /// Takes the device `id`, which is not home, out of the list, unless it has packs, written or being written; then returns how
     /// many. Readers may hold some that no version in force has.
     pub(crate) fn take_out(&self, id: DeviceId) -> std::result::Result<(), usize> {
-        // Under this lock no pack there begins: see `note`.
+        // Under this lock no pack there begins: see `note_begun`.
         let places = self.places.lock();
-        match places.values().filter(|place| **place == id).count() {
+        match places.of.values().filter(|place| **place == id).count() {
             0 => {
                 let members = self.members();
                 let left = members.iter().filter(|member| member.id != id).cloned().collect();
@@ -278,22 +275,57 @@ impl Devices {
         self.members.store(Arc::new(members));
     }
 
-    /// Notes that `pack` is on the device `id`. Returns whether that is one of the store's still.
-    pub(crate) fn note(&self, pack: PackId, id: DeviceId) -> bool {
+    /// Notes that `pack` is on the device `id`.
+    pub(crate) fn note(&self, pack: PackId, id: DeviceId) {
+        if self.home().id != id {
+            self.places.lock().of.insert(pack, id);
+        }
+    }
+
+    /// Notes that a job writes `pack` on the device `id`. Returns whether it may: whether that is one of the store's still, and not
+    /// leaving.
+    pub(in crate::store) fn note_begun(&self, pack: PackId, id: DeviceId) -> bool {
         let mut places = self.places.lock();
         let members = self.members.load();
-        if members[0].id != id {
-            if members.iter().all(|member| member.id != id) {
-                return false;
-            }
-            places.insert(pack, id);
+        if members[0].id == id {
+            return true;
         }
+        let stays =
+            |member: &Member| !member.is_leaving.load(Relaxed) || planted!("leaving-device-is-written");
+        if !members.iter().any(|member| member.id == id && stays(member)) {
+            return false;
+        }
+        places.of.insert(pack, id);
+        places.of_jobs.insert(pack);
         true
+    }
+
+    /// Notes that the job of `pack` has ended, and all that it leaves is seen; or that nobody is to wait for its end.
+    pub(crate) fn note_ended(&self, pack: PackId) {
+        self.places.lock().of_jobs.remove(&pack);
+    }
+
+    /// Whether any job that has not ended writes to the device `id`.
+    pub(crate) fn is_written(&self, id: DeviceId) -> bool {
+        let places = self.places.lock();
+        places.of_jobs.iter().any(|pack| places.of.get(pack) == Some(&id))
+    }
+
+    /// From now on no job begins a pack on the device `id`, or jobs may again.
+    pub(crate) fn set_leaving(&self, id: DeviceId, is_leaving: bool) {
+        // Whoever has begun one has noted it: see `note_begun`.
+        let _places = self.places.lock();
+        // One that has gone is not home.
+        if let Some(member) = self.members.load().iter().find(|member| member.id == id) {
+            member.is_leaving.store(is_leaving, Relaxed);
+        }
     }
 
     /// Notes that there is no such pack any more.
     pub(in crate::store) fn forget(&self, pack: PackId) {
-        self.places.lock().remove(&pack);
+        let mut places = self.places.lock();
+        places.of.remove(&pack);
+        places.of_jobs.remove(&pack);
     }
 
     /// From now on keeps up to `bytes_max` bytes of dead files, on all devices together.
@@ -332,3 +364,6 @@ impl Devices {
         self.members.load().iter().for_each(|member| member.close());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,6 +101,11 @@ impl StoreFile {
         Ok(())
     }
 
+    /// Tells the device that `range` will be read soon. It is the read that counts, and that may fail.
+    pub(in crate::store) fn read_ahead(&self, range: Range<u64>) {
+        self.file.read_ahead(range);
+    }
+
     pub(crate) fn write(&self, cause: WriteCause, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write_padded(cause, offset, bytes, bytes.len())
     }

@@ -10,5 +10,6 @@ pub(crate) mod meter;
 pub(crate) mod pack;
 pub(crate) mod pool;
 pub(crate) mod punch;
+mod read_times;
 pub(crate) mod recycled;
 pub(crate) mod write_queue;

@@ -128,20 +128,21 @@ impl PackStore {
         self.begin(place, cause, |member| member.recycled.take_pack(bytes, coming, &id))
     }
 
-    /// Starts a pack in the file that `take` gives, at home if the device `place` has gone.
+    /// Starts a pack in the file that `take` gives, at home if the device `place` has gone or is leaving.
     fn begin(
         &self,
-        place: DeviceId,
+        mut place: DeviceId,
         cause: WriteCause,
         take: impl Fn(&Member) -> Result<(PackId, NewFile)>,
     ) -> Result<PackWriter> {
         loop {
             let member = self.devices.member(place);
             let (id, file) = member.noting(take(&member))?;
-            if self.devices.note(id, member.id) {
+            if self.devices.note_begun(id, member.id) {
                 return Ok(self.writer(id, file, member, cause));
             }
             member.device.remove(FileName::Pack(id))?;
+            place = self.devices.home().id;
         }
     }
 

@@ -14,18 +14,26 @@ use crate::types::Extent;
 /// A table is read in pieces of about this many bytes.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Appends `table`, which lies in `file`, to `pack`. Returns where the copy lies.
-pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWriter) -> Result<Extent> {
+/// Appends `table`, which lies in `file`, to `pack`. Tells `progress` before each piece how much of the table has been read. Returns
+/// where the copy lies.
+pub(crate) fn copy_table(
+    file: &StoreFile,
+    table: &TableMeta,
+    pack: &mut PackWriter,
+    mut progress: impl FnMut(u64),
+) -> Result<Extent> {
     // Opening the table and its partitions checks everything behind the data blocks but the properties.
     let table_reader = TableReader::open(file, table.id, table.extent, table.max_seq)?;
     let properties = table_reader.properties(file)?;
     let place = TablePlace { file, id: table.id, extent: table.extent };
     let offset = pack.align();
-    let mut copied = copy_blocks(place, &table_reader, 0, pack)?;
+    let mut copied = copy_blocks(place, &table_reader, 0, pack, &mut progress)?;
     for at in 0..table_reader.partitions() {
-        copied = copy_blocks(place, &table_reader.open_partition(file, at)?, copied, pack)?;
+        let partition = table_reader.open_partition(file, at)?;
+        copied = copy_blocks(place, &partition, copied, pack, &mut progress)?;
     }
     while copied < table.extent.length {
+        progress(copied);
         let end = table.extent.length.min(copied + PIECE_BYTES);
         append(place, copied..end, pack)?;
         pack.drain()?;
@@ -41,6 +49,7 @@ fn copy_blocks(
     reader: &TableReader,
     mut copied: u64,
     pack: &mut PackWriter,
+    progress: &mut impl FnMut(u64),
 ) -> Result<u64> {
     let mut next = 0;
     while let Some(first) = reader.handle(next) {
@@ -49,6 +58,7 @@ fn copy_blocks(
         if first.offset < copied || end <= copied {
             return Err(place.file.corruption(place.extent.offset, "the table's blocks are out of order"));
         }
+        progress(copied);
         let start = append(place, copied..end, pack)?;
         for &block in blocks {
             let at = usize::try_from(block.offset.saturating_sub(copied)).unwrap_or(usize::MAX);

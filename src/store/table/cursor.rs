@@ -177,6 +177,11 @@ impl TableCursor {
         self.block.as_ref().map(|block| (block.buffer().clone(), self.value.clone()))
     }
 
+    /// Offset in the table behind the piece that was read past the cache; 0 if there is none.
+    pub(super) fn read_upto(&self) -> u64 {
+        self.piece.as_ref().map_or(0, |piece| piece.start + piece.length as u64)
+    }
+
     /// Goes to partition `at`, if there is one; whether there is.
     fn enter(&mut self, at: Option<usize>) -> Result<bool> {
         let Some((whole, here)) = &mut self.whole else { return Ok(false) };

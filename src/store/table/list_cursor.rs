@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cursor::{Fetch, TableCursor};
+use super::read_ahead::ReadAhead;
 use crate::catalog::{Run, TableMeta};
 use crate::error::{Error, Result};
 use crate::merge::Cursor;
@@ -65,17 +66,24 @@ pub(crate) struct TablesCursor<L> {
     table: Option<TableCursor>,
     /// Whether the cursor stands before the table at `at`, which is not open.
     waits: bool,
+    /// If it reads all, and on several devices.
+    ahead: Option<Box<ReadAhead>>,
 }
 
 impl<L: TableList> TablesCursor<L> {
     /// A cursor that reads through the block cache, which keeps large records by `unit`.
     pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
-        Self { cache, list, cached: Some(unit), may_wait: false, at: 0, table: None, waits: false }
+        let at = 0;
+        Self { cache, list, cached: Some(unit), may_wait: false, at, table: None, waits: false, ahead: None }
     }
 
-    /// A cursor that reads large pieces past the cache.
-    pub(crate) fn readahead(cache: Arc<TableCache>, list: L) -> Self {
-        Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false }
+    /// A cursor that reads large pieces past the cache, and all of the list. It tells the devices of what lies up to `ahead_bytes`
+    /// ahead of it, and of the start at once.
+    pub(crate) fn readahead(cache: Arc<TableCache>, list: L, ahead_bytes: u64) -> Self {
+        let tables = || (0..list.tables()).filter_map(|at| list.table(at)).map(|table| &**table);
+        let ahead = (ahead_bytes > 0)
+            .then(|| Box::new(ReadAhead::of_entries(cache.packs().clone(), tables(), ahead_bytes)));
+        Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false, ahead }
     }
 
     /// The same cursor, but a seek that ends between two tables waits there ([`Cursor::waits`]), since most scans end
@@ -126,6 +134,9 @@ impl<L: TableList> TablesCursor<L> {
             self.table.as_mut().map_or(Ok(()), Cursor::next)
         };
         let result = moved.and_then(|()| self.settle_forward());
+        if let (Some(ahead), Some(table)) = (&mut self.ahead, &self.table) {
+            ahead.reached(self.at, table.read_upto());
+        }
         self.guard(result)
     }
 

@@ -5,6 +5,7 @@ mod copy;
 mod cursor;
 mod fence_pointers;
 mod list_cursor;
+mod read_ahead;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -13,4 +14,5 @@ pub(crate) use builder::{TableBuilder, TableSettings, WrittenBlock};
 pub(crate) use copy::copy_table;
 pub(crate) use cursor::{Fetch, TableCursor, Towards};
 pub(crate) use list_cursor::TablesCursor;
+pub(crate) use read_ahead::ReadAhead;
 pub(crate) use reader::{TablePlace, TableReader};

@@ -198,6 +198,13 @@ impl TableReader {
         if stamp.seq() == Seq::ZERO { Stamp::new(self.number, stamp.kind()) } else { stamp }
     }
 
+    /// Counts `bytes` that a user has read from the device, at this age; nothing before the table is in the tree.
+    pub(crate) fn was_read(&self, bytes: u64, age: u16) {
+        if let Some(heat) = self.heat.get() {
+            heat.read(bytes, age);
+        }
+    }
+
     /// Whether the table may hold the key with this hash.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {

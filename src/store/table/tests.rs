@@ -158,7 +158,7 @@ fn copied(fixture: &Fixture, table: &TableMeta, pack: u64) -> Result<TableMeta> 
     let packs = fixture.cache.packs();
     let mut pack = packs.create(PackId(pack), DeviceId(0), WriteCause::Rewrite, 0)?;
     pack.buffer().extend_from_slice(&[7; 100]);
-    let extent = copy_table(&*packs.file(table.extent.pack)?, table, &mut pack)?;
+    let extent = copy_table(&*packs.file(table.extent.pack)?, table, &mut pack, |_| {})?;
     pack.seal()?;
     Ok(TableMeta::new(&TableRecord { extent, ..table.record() }, Lease::none()))
 }

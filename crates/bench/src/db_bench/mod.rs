@@ -11,10 +11,11 @@ mod tally;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use terrace::env::Env;
 use terrace::format::names::FileName;
 use terrace::{Db, Options};
 
@@ -63,6 +64,8 @@ pub struct Config {
     pub sync: bool,
     /// Directory; a temporary one when `None`.
     pub db: Option<PathBuf>,
+    /// What the store runs on.
+    pub env: Arc<dyn Env>,
     /// Settings of the store.
     pub options: Options,
 }
@@ -146,7 +149,7 @@ fn write_levels(db: &Db, out: &mut impl Write) -> Result<()> {
 }
 
 fn open(config: &Config, path: &Path) -> Result<Box<TerraceStore>> {
-    let builder = Db::builder(path);
+    let builder = Db::builder(path).env(config.env.clone());
     if config.use_existing_db {
         return Ok(Box::new(TerraceStore::build(builder.must_exist(), config.options.clone())?));
     }

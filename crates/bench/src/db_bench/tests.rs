@@ -1,6 +1,7 @@
 //! Small runs of every benchmark.
 
 use super::*;
+use terrace::env::posix::PosixEnv;
 
 fn config(names: &[&str], db: &Path) -> Config {
     Config {
@@ -19,6 +20,7 @@ fn config(names: &[&str], db: &Path) -> Config {
         record: false,
         sync: false,
         db: Some(db.to_owned()),
+        env: PosixEnv::shared(),
         options: Options::default(),
     }
 }

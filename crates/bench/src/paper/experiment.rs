@@ -146,10 +146,7 @@ pub enum Need {
     ValueLog,
     Guards,
     TortureSuite,
-    Striping,
     UserSpaceDriver,
-    BareDevice,
-    TimeByCall,
 }
 
 impl fmt::Display for Need {
@@ -159,10 +156,7 @@ impl fmt::Display for Need {
             Self::ValueLog => "values kept apart from keys",
             Self::Guards => "a row of PebblesDB's shape, for which there is the profile `pebblesdb`",
             Self::TortureSuite => "no timing: `terrace-torture crash` tries it",
-            Self::Striping => "files striped over several devices",
             Self::UserSpaceDriver => "a driver in user space (SPDK), or a model of one",
-            Self::BareDevice => "a load on the bare device, without a store",
-            Self::TimeByCall => "time by kind of system call",
         })
     }
 }

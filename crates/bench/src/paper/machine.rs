@@ -367,6 +367,16 @@ impl Lab {
         Ok(dir)
     }
 
+    /// Leaves so many bytes free on the first device of a simulated machine.
+    ///
+    /// # Errors
+    /// On a real machine.
+    pub fn limit_free_bytes(&self, bytes: u64) -> Result<()> {
+        let (env, _) = self.simulated.as_ref().ok_or("a simulated machine alone can be made small")?;
+        env.set_space(&self.dir, env.used_bytes(&self.dir) + bytes);
+        Ok(())
+    }
+
     /// Changes the device that [`Lab::add_device`] has added under `name`.
     #[must_use]
     pub fn device_setter(&self, name: &str) -> Box<dyn Fn(DeviceModel) + Send> {

@@ -15,6 +15,7 @@ mod catalogue;
 mod client;
 mod experiment;
 mod figures;
+mod lab_env;
 mod machine;
 pub mod record;
 mod record_cache;

@@ -67,6 +67,9 @@ pub struct Counted {
     pub user_bytes_written: u64,
     /// Bytes written to devices per byte written by the workload; none where it wrote nothing.
     pub write_amplification: Option<f64>,
+    /// Bytes of tables that each device was given, by its id; none where there is but one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub device_bytes: BTreeMap<u16, u64>,
     /// Bytes of disk in use at the end.
     pub space_bytes: u64,
     /// Time that writers were held up.
@@ -85,6 +88,7 @@ impl From<&Counters> for Counted {
             syncs: Amounts::from(&counters.syncs),
             user_bytes_written: counters.user_bytes_written,
             write_amplification: counters.write_amplification(),
+            device_bytes: counters.device_bytes.clone(),
             space_bytes: counters.space_bytes,
             stall_ms: counters.stall_micros as f64 / 1000.0,
             cache_hit_ratio: counters.cache_hit_ratio(),

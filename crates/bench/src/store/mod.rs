@@ -85,6 +85,8 @@ pub struct Counters {
     pub cache_hits: u64,
     /// Blocks read because they were not in the cache.
     pub cache_misses: u64,
+    /// Bytes of tables that each device was given, by its id; empty where there is but one.
+    pub device_bytes: BTreeMap<u16, u64>,
     /// Bytes of disk in use: a level, not a count.
     pub space_bytes: u64,
     /// Bytes of the tables of each level, from level 0 on; empty where the engine does not tell. No count either.
@@ -102,7 +104,11 @@ impl Counters {
         let by_cause = |now: &ByCause, then: &ByCause| {
             now.iter().map(|(&cause, &n)| (cause, n - then.get(cause).copied().unwrap_or(0).min(n))).collect()
         };
+        let by_device = |id: u16, bytes: u64| {
+            (id, bytes - earlier.device_bytes.get(&id).copied().unwrap_or(0).min(bytes))
+        };
         Self {
+            device_bytes: self.device_bytes.iter().map(|(&id, &bytes)| by_device(id, bytes)).collect(),
             user_bytes_written: self.user_bytes_written.saturating_sub(earlier.user_bytes_written),
             written: by_cause(&self.written, &earlier.written),
             read: by_cause(&self.read, &earlier.read),

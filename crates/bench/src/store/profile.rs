@@ -20,7 +20,7 @@ use crate::Result;
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
 /// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `flushes` are `cut` or `whole`; `descriptors` are `per-pack` or `per-table`;
-/// `placer` is `home`, `modN`, `slowPERCENT`, `levelN` or `dynamic`, with `/job` or `/table` behind it; `packs` are `one-table`, or the size beyond which a compaction goes on in a new file.
+/// `placer` is `home`, `modN`, `slowPERCENT`, `levelN` or `dynamic`, with `/job` or `/table` behind it, or `levelN/adapt`; `packs` are `one-table`, or the size beyond which a compaction goes on in a new file.
 ///
 /// # Errors
 /// An unknown profile or part, a parameter of a variant that the profile does not have, or a value out of its range.
@@ -340,18 +340,21 @@ fn placer(value: &str) -> Result<Placer> {
     let (name, unit) = match value.split_once('/') {
         Some((name, "job")) => (name, Unit::Job),
         Some((name, "table")) => (name, Unit::Table),
+        Some((name, "adapt")) if name.starts_with("level") => (name, Unit::default()),
         Some((_, unit)) => return Err(format!("{unit:?} is not job or table").into()),
         None => (value, Unit::default()),
     };
+    let adapt = value.ends_with("/adapt");
     let number = |kind: &str| name.strip_prefix(kind).map(str::parse::<u32>);
     Ok(match name {
         "home" => Placer::Home,
         "dynamic" => Placer::Dynamic { unit },
+        "heat" => Placer::Heat { unit },
         _ => match (number("mod"), number("slow"), number("level")) {
             (Some(n), _, _) => Placer::Mod { n: n?, unit },
             (_, Some(percent), _) => Placer::Weighted { slow_percent: percent?.try_into()?, unit },
-            (_, _, Some(upto)) => Placer::Level { upto: upto?.try_into()? },
-            _ => return Err("not home, dynamic, modN, slowPERCENT or levelN".into()),
+            (_, _, Some(upto)) => Placer::Level { upto: upto?.try_into()?, adapt },
+            _ => return Err("not home, dynamic, heat, modN, slowPERCENT or levelN".into()),
         },
     })
 }
@@ -441,6 +444,15 @@ mod tests {
         for name in Options::profiles() {
             assert_eq!(Some(options(name).unwrap()), Options::profile(name));
         }
+    }
+
+    #[test]
+    fn a_level_may_move() {
+        let placed =
+            |value: &str| options(&format!("default:placer={value}")).map(|options| options.tree.placer);
+        assert_eq!(placed("level2").unwrap(), Placer::Level { upto: 2, adapt: false });
+        assert_eq!(placed("level2/adapt").unwrap(), Placer::Level { upto: 2, adapt: true });
+        assert!(placed("dynamic/adapt").is_err() && placed("level/adapt").is_err());
     }
 
     /// A field of the tree that is forgotten here cannot be set.

@@ -1,9 +1,12 @@
 //! Terrace as a store under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use terrace::env::Env;
+use terrace::env::posix::PosixEnv;
+use terrace::env::striped::{Stripe, StripedEnv};
 use terrace::{Builder, Db, Durability, Options, Stats};
 
 use super::{ByCause, Counters, Records, Store};
@@ -17,8 +20,16 @@ pub struct TerraceConfig {
     pub profile: Option<String>,
     /// Memory budget in bytes; the profile's when `None`.
     pub memory_bytes: Option<u64>,
+    /// What the store runs on; the operating system when `None`.
+    pub env: Option<Arc<dyn Env>>,
     /// Durability of every put.
     pub durability: Durability,
+    /// Directories besides the store's own that get tables, each on another device.
+    pub devices: Vec<PathBuf>,
+    /// Directories over which packs are striped, besides that of the store.
+    pub stripe: Vec<PathBuf>,
+    /// Chunks for each of them in turn, that of the store first; one for each when `None`.
+    pub stripe_weights: Option<Vec<u32>>,
 }
 
 /// A Terrace store that is being measured; records live in the default keyspace.
@@ -32,7 +43,7 @@ impl TerraceStore {
     /// Opens or creates the store in `path`.
     ///
     /// # Errors
-    /// A profile that [`super::options`] refuses, or whatever keeps the store from opening.
+    /// A profile that [`super::options`] refuses, directories that make no stripe, or whatever keeps the store from opening.
     pub fn open(path: &Path, config: &TerraceConfig) -> Result<Self> {
         let mut options = match &config.profile {
             None => Options::default(),
@@ -40,7 +51,7 @@ impl TerraceStore {
         };
         options.durability = config.durability;
         options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
-        let store = Self::build(Db::builder(path), options)?;
+        let store = Self::build(builder(path, config)?, options)?;
         Ok(Self { profile: config.profile.clone().unwrap_or(store.profile), ..store })
     }
 
@@ -59,6 +70,23 @@ impl TerraceStore {
     pub fn db(&self) -> &Db {
         &self.db
     }
+}
+
+/// The store in `path`, on the other devices that `config` names, or on a stripe that begins there.
+fn builder(path: &Path, config: &TerraceConfig) -> Result<Builder> {
+    let builder = config.devices.iter().fold(Db::builder(path), Builder::device);
+    let env = config.env.clone();
+    if config.stripe.is_empty() {
+        return Ok(match env {
+            Some(env) => builder.env(env),
+            None => builder,
+        });
+    }
+    let others: Vec<&Path> = config.stripe.iter().map(PathBuf::as_path).collect();
+    let weights = config.stripe_weights.clone().unwrap_or_else(|| vec![1; others.len() + 1]);
+    let stripe = Stripe { weights, ..Stripe::default() };
+    let env = env.unwrap_or_else(|| PosixEnv::shared());
+    Ok(builder.env(StripedEnv::new(env, path, &others, stripe)?))
 }
 
 impl Store for TerraceStore {
@@ -98,7 +126,9 @@ impl Store for TerraceStore {
 
     fn counters(&self) -> Counters {
         let stats = self.db.stats();
+        let devices = Some(&stats.devices).filter(|devices| devices.len() > 1).into_iter().flatten();
         Counters {
+            device_bytes: devices.map(|device| (device.id, device.given_bytes)).collect(),
             user_bytes_written: stats.user_bytes_written,
             written: by_cause(&stats.written),
             read: ByCause::from([

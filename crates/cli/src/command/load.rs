@@ -14,6 +14,7 @@ use super::Answer;
 use crate::input::source::{self, SourceArgs};
 use crate::input::{Item, RecordReader};
 use crate::place::{Place, SyncArg};
+use crate::table_io::IoArg;
 
 /// Number of skipped bad lines that are named.
 const NAMED_MAX: u64 = 5;
@@ -46,13 +47,16 @@ pub struct Arguments {
 
     #[command(flatten)]
     sync: SyncArg,
+
+    #[command(flatten)]
+    io: IoArg,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
     let name = arguments.source.name();
     let bar = source::progress_bar();
     let mut records = arguments.source.open(&bar)?;
-    let (db, keyspace) = arguments.place.open_to_add()?;
+    let (db, keyspace) = arguments.place.open_to_load(&arguments.io)?;
     let mut load = Load::new(arguments, &db, &keyspace);
     let started = Instant::now();
     let result = load.run(&name, &mut *records, &bar);

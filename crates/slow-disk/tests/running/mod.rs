@@ -54,6 +54,11 @@ fn blkio() -> Option<PathBuf> {
     Some(PathBuf::from(mount[1]))
 }
 
+/// The file of the rules of this kind.
+pub fn rules(kind: &str) -> PathBuf {
+    blkio().unwrap().join(format!("blkio.throttle.{kind}_device"))
+}
+
 /// Whether rules of block throttling can be made, and seen by this test.
 pub fn has_limits() -> bool {
     let has = blkio().is_some();
@@ -129,7 +134,7 @@ impl Running {
         self
     }
 
-    /// Starts a run that is shot at a step of its making, by a shell whose parent it is.
+    /// Starts a run that is shot at a step of the making of its last volume, by a shell whose parent it is.
     pub fn start_shot(options: &[&str], step: Step, shot: &str) -> Option<Self> {
         Self::start_by(options, "sleep 1000", |command, dir| {
             let tools = dir.join("tools");
@@ -139,9 +144,13 @@ impl Running {
             let (real, once) = (real.unwrap(), dir.join("shot"));
             let (real, once) = (real.display(), once.display());
             // The guardian uses the same tools.
+            let is_nth = |n| format!("mkdir {once}-{n} 2>/dev/null");
+            let nth = 1 + options.iter().filter(|option| **option == "--also").count();
+            let is_earlier: String = (1..nth).map(|n| is_nth(n) + " || ").collect();
             let shoot = format!(
-                "case \"$*\" in *{}*) if mkdir {once} 2>/dev/null; then {shot}; fi;; esac",
-                step.word
+                "case \"$*\" in *{}*) {is_earlier} if {}; then {shot}; fi;; esac",
+                step.word,
+                is_nth(nth)
             );
             let script = match step.when {
                 When::Before => format!("#!/bin/sh\n{shoot}\nexec {real} \"$@\"\n"),
@@ -159,11 +168,16 @@ impl Running {
             return None;
         }
         let (dir, limit) = (tempfile::tempdir().unwrap(), unused_limit());
-        let limit_text = limit.to_string();
-        let mut options = options.to_vec();
+        let mut options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         if has_limits() {
-            options.extend(["--write-iops", &limit_text]);
+            for also in 1..options.len() {
+                if options[also - 1] == "--also" {
+                    options[also] += &format!(",write-iops={limit}");
+                }
+            }
+            options.extend(["--write-iops".into(), limit.to_string()]);
         }
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let mut command = slow_disk(dir.path(), &options, &["sh", "-c", script]);
         let go = dir.path().join("go");
         rustix::fs::mknodat(rustix::fs::CWD, &go, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -235,6 +249,11 @@ impl Running {
         session(self.helper(role)) == session(self.id())
     }
 
+    /// How many traces of this kind there are.
+    pub fn count(&self, kind: &str) -> usize {
+        self.traces().iter().filter(|trace| trace.starts_with(kind)).count()
+    }
+
     /// Asserts that all that a run has can be seen, so that it would be seen if it were left. An image it has no more.
     pub fn is_complete(&self) {
         let traces = self.traces();
@@ -280,7 +299,8 @@ impl Running {
         for entry in fs::read_dir("/sys/block").unwrap() {
             let backing =
                 fs::read_to_string(entry.unwrap().path().join("loop/backing_file")).unwrap_or_default();
-            if backing.contains(&format!("{name}.img")) {
+            // Of its first volume, or another one.
+            if [".img", "-"].iter().any(|end| backing.contains(&format!("{name}{end}"))) {
                 traces.push(format!("loop device over {backing}"));
             }
         }
@@ -291,8 +311,10 @@ impl Running {
             }
         }
         for rules in ["read_bps", "write_bps", "read_iops", "write_iops"] {
-            let Some(group) = blkio() else { break };
-            let rules = fs::read_to_string(group.join(format!("blkio.throttle.{rules}_device"))).unwrap();
+            if blkio().is_none() {
+                break;
+            }
+            let rules = fs::read_to_string(self::rules(rules)).unwrap();
             let ours = rules.lines().filter(|rule| rule.ends_with(&format!(" {}", self.limit)));
             traces.extend(ours.map(|rule| format!("rule {rule}")));
         }

@@ -1,4 +1,4 @@
-//! A disk that records every change to it.
+//! A disk that records every change to it, beside others that record theirs in the same order.
 //!
 //! It is a file in a file system of its own (FUSE), with a loop device over it. So every write and every flush of the
 //! file system above arrives here, one after the other.
@@ -26,40 +26,61 @@ const TTL: Duration = Duration::from_secs(3600);
 const FILE_INODE: INodeNo = INodeNo(2);
 const FILE_NAME: &str = "disk";
 
-/// All changes, in their order.
-pub type Log = Arc<Mutex<Vec<Change>>>;
+/// All changes to the disks of a store.
+#[derive(Default)]
+pub struct Changes {
+    /// Of each disk, in their order.
+    pub of: Vec<Vec<Change>>,
+    /// The disk of each change, in the order of all.
+    pub order: Vec<usize>,
+}
+
+impl Changes {
+    fn push(&mut self, disk: usize, change: Change) {
+        self.of[disk].push(change);
+        self.order.push(disk);
+    }
+
+    /// The changes to a disk that are among the first so many of all.
+    pub fn first(&self, disk: usize, of_all: usize) -> &[Change] {
+        let count = self.order[..of_all].iter().filter(|of| **of == disk).count();
+        &self.of[disk][..count]
+    }
+}
+
+/// What the disks of a store write down.
+pub type Log = Arc<Mutex<Changes>>;
 
 /// A recorded disk. Its file is removed when this is dropped, which must not happen while somebody uses it.
 pub struct Disk {
     _session: BackgroundSession,
     place: PathBuf,
-    log: Log,
 }
 
 impl Disk {
-    /// A disk that begins with what is in `image`, and changes it. Its file lies in the directory `place`.
+    /// The next disk of `log`. It begins with what is in `image`, and changes it. Its file lies in the directory `place`.
     ///
     /// # Errors
     ///
     /// Fails if FUSE cannot be used.
-    pub fn new(image: &Path, place: PathBuf) -> io::Result<Self> {
+    pub fn new(image: &Path, place: PathBuf, log: &Log) -> io::Result<Self> {
         let image = File::options().read(true).write(true).open(image)?;
-        let (bytes, log) = (image.metadata()?.len(), Log::default());
+        let bytes = image.metadata()?.len();
+        let number = {
+            let mut log = log.lock();
+            log.of.push(Vec::new());
+            log.of.len() - 1
+        };
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("terrace-recorded".into())];
-        let recorder = Recorder { image, bytes, log: Arc::clone(&log) };
+        let recorder = Recorder { image, bytes, number, log: Arc::clone(log) };
         let session = fuser::spawn_mount(recorder, &place, &config)?;
-        Ok(Self { _session: session, place, log })
+        Ok(Self { _session: session, place })
     }
 
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.place.join(FILE_NAME)
-    }
-
-    #[must_use]
-    pub fn log(&self) -> Log {
-        Arc::clone(&self.log)
     }
 }
 
@@ -67,6 +88,7 @@ impl Disk {
 struct Recorder {
     image: File,
     bytes: u64,
+    number: usize,
     log: Log,
 }
 
@@ -146,7 +168,7 @@ impl Filesystem for Recorder {
         if offset + data.len() as u64 > self.bytes {
             return reply.error(Errno::ENOSPC);
         }
-        self.log.lock().push(Change::Write { offset, data: data.into() });
+        self.log.lock().push(self.number, Change::Write { offset, data: data.into() });
         match self.image.write_all_at(data, offset) {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(error.into()),
@@ -158,7 +180,7 @@ impl Filesystem for Recorder {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.log.lock().push(Change::Flush);
+        self.log.lock().push(self.number, Change::Flush);
         reply.ok();
     }
 }

@@ -6,6 +6,8 @@
 //! the writes after it with all, none, or those that are drawn. Each such image is mounted, for which the file system
 //! replays its journal, and the store is opened and judged: it holds everything that was acknowledged as synced at
 //! that moment.
+//!
+//! Some stores are over two such disks. Their changes are recorded in one order. Each disk has flushes of its own, and its own fate.
 
 mod disk;
 pub mod image;
@@ -16,8 +18,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use self::disk::Disk;
-use self::image::{Change, Fate, apply, survive, unflushed};
+use self::disk::{Changes, Disk, Log};
+use self::image::{Fate, apply, survive, unflushed};
+use crate::second::{Dirs, Second};
 use crate::seed::Rng;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally, within};
 use crate::volume::{Kind, LARGE_BYTES, Volume, tool};
@@ -25,6 +28,9 @@ use crate::writer::{History, Judge, Writer};
 
 /// Number of recordings of a whole round, on each file system.
 const RECORDINGS: u64 = 10;
+/// And of those over two disks.
+const TWO_DISKS: u64 = 6;
+const SECONDS: [Second; 2] = [Second::Mod2, Second::Dynamic];
 /// Number of moments of each recording at which the power is cut; in a sample, of the one recording.
 const CUTS: usize = 50;
 const SAMPLED_CUTS: usize = 8;
@@ -33,6 +39,10 @@ const RECORDS: usize = 1200;
 
 /// Images whose file system the kernel refuses to mount. That is not the store's fault; XFS does so now and then.
 const UNMOUNTED: &str = "images that cannot be mounted";
+
+/// Counts of moments of two disks, and of those at which both had packs.
+const OF_TWO: &str = "images of two disks";
+const ON_BOTH: &str = "of them with packs on both";
 
 /// With fewer images, their shares say nothing.
 const FEW: u64 = 100;
@@ -50,17 +60,22 @@ impl Suite for Blocks {
     }
 
     fn hindrance(&self) -> Option<String> {
-        Recording::make(Kind::Ext4, &History { seed: 0, chain: 0 }, 0).err().map(|error| error.to_string())
+        let history = History { seed: 0, chain: 0, second: Second::None };
+        Recording::make(Kind::Ext4, &history, 0).err().map(|error| error.to_string())
     }
 
     fn cases(&self, round: &Round) -> Cases {
         let (seed, is_all) = (round.seed, round.share == Share::All);
         let kinds: &[Kind] = if is_all { &[Kind::Ext4, Kind::Xfs] } else { &[Kind::Ext4] };
-        let (recordings, cuts) = if is_all { (RECORDINGS, CUTS) } else { (1, SAMPLED_CUTS) };
-        let scripts = (0..recordings).flat_map(move |number| {
-            kinds.iter().map(move |&kind| Box::new(Life { seed, kind, number, cuts }) as Box<dyn Case>)
+        let (recordings, two, cuts) =
+            if is_all { (RECORDINGS, TWO_DISKS, CUTS) } else { (1, 1, SAMPLED_CUTS) };
+        let one = (0..recordings).map(|number| (number, Second::None));
+        let two = (0..two).map(|number| (number, SECONDS[number as usize % SECONDS.len()]));
+        let lives = one.chain(two).flat_map(move |(number, second)| {
+            let life = move |&kind| Box::new(Life { seed, kind, number, second, cuts }) as Box<dyn Case>;
+            kinds.iter().map(life)
         });
-        Box::new(scripts)
+        Box::new(lives)
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
@@ -69,6 +84,9 @@ impl Suite for Blocks {
             return Ok(());
         }
         tally.require(&["images that lack a write"], tally.get("images") / 8)?;
+        if tally.get(OF_TWO) > FEW {
+            tally.require(&[ON_BOTH], tally.get(OF_TWO) / 4)?;
+        }
         match tally.get(UNMOUNTED) * 100 > tally.get("images") {
             true => Err(format!("the kernel refuses too many file systems; in all: {tally}")),
             false => Ok(()),
@@ -80,40 +98,54 @@ fn volume_bytes(kind: Kind) -> u64 {
     if kind == Kind::Xfs { LARGE_BYTES } else { 64 << 20 }
 }
 
-/// The calls to a disk, and the acknowledgements of that time.
+/// The calls to the disks of a store, and the acknowledgements of that time.
 struct Recording {
-    /// The image before all changes.
-    before: tempfile::NamedTempFile,
-    changes: Vec<Change>,
+    /// The image of each disk before all changes.
+    before: Vec<tempfile::NamedTempFile>,
+    changes: Changes,
     /// Records that were acknowledged, each with how many changes there were by then.
     acknowledged: Vec<(u64, usize)>,
 }
 
+/// Where the store is, on the volumes of its disks.
+fn dirs(volumes: &[Volume]) -> Dirs {
+    let mut places = volumes.iter().map(|volume| volume.place().join("store"));
+    let home = places.next().expect("a store has a home");
+    Dirs { home, other: places.next() }
+}
+
 impl Recording {
-    /// Lets a writer write this many records on a file system of this kind.
+    /// Lets a writer write this many records on file systems of this kind.
     fn make(kind: Kind, history: &History, records: usize) -> io::Result<Self> {
-        let before = tempfile::NamedTempFile::new()?;
-        before.as_file().set_len(volume_bytes(kind))?;
-        kind.format(before.path())?;
-        let dir = tempfile::tempdir()?;
-        let (image, place) = (dir.path().join("image"), dir.path().join("recorded"));
-        copy(before.path(), &image)?;
-        std::fs::create_dir(&place)?;
-        let disk = Disk::new(&image, place)?;
-        let log = disk.log();
+        let (log, dir) = (Log::default(), tempfile::tempdir()?);
+        let (mut before, mut disks) = (Vec::new(), Vec::new());
+        for disk in 0..if history.second == Second::None { 1 } else { 2 } {
+            let image = tempfile::NamedTempFile::new()?;
+            image.as_file().set_len(volume_bytes(kind))?;
+            kind.format(image.path())?;
+            let (recorded, place) =
+                (dir.path().join(format!("image {disk}")), dir.path().join(format!("recorded {disk}")));
+            copy(image.path(), &recorded)?;
+            std::fs::create_dir(&place)?;
+            disks.push(Disk::new(&recorded, place, &log)?);
+            before.push(image);
+        }
         let mut acknowledged = Vec::new();
         {
-            let volume = Volume::mount_image(kind, tempfile::tempdir()?, disk.file(), String::new())?;
-            let mut writer = Writer::start(&volume.place().join("store"), history, true);
+            let mount =
+                |disk: &Disk| Volume::mount_image(kind, tempfile::tempdir()?, disk.file(), String::new());
+            let volumes: Vec<Volume> = disks.iter().map(mount).collect::<io::Result<_>>()?;
+            let changes = || log.lock().order.len();
+            let mut writer = Writer::start(&dirs(&volumes), history, true);
             let mut acknowledgements = writer.acknowledgements();
             for n in acknowledgements.by_ref().take(records) {
-                acknowledged.push((n, log.lock().len()));
+                acknowledged.push((n, changes()));
             }
             writer.kill();
-            acknowledged.extend(acknowledgements.map(|n| (n, log.lock().len())));
+            acknowledged.extend(acknowledgements.map(|n| (n, changes())));
             writer.wait(Duration::MAX);
         }
-        drop(disk);
+        drop(disks);
         let changes = std::mem::take(&mut *log.lock());
         Ok(Self { before, changes, acknowledged })
     }
@@ -130,49 +162,60 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     tool(Command::new("cp").arg("--sparse=always").args([from, to]))
 }
 
-/// A case: a writer on a recorded disk, judged at many moments.
+/// A case: a writer on recorded disks, judged at many moments.
 struct Life {
     seed: u64,
     kind: Kind,
     number: u64,
+    second: Second,
     cuts: usize,
 }
 
 impl Life {
     fn history(&self) -> History {
-        History { seed: self.seed ^ self.number << 32, chain: self.number }
+        History { seed: self.seed ^ self.number << 32, chain: self.number, second: self.second }
     }
 
-    /// Rebuilds the disk as it may have been after this many changes, mounts it and judges the store. `image` holds
-    /// everything before the last flush. Returns how many writes are not whole; `None` if the file system cannot be
+    /// Rebuilds each disk as it may have been after this many changes, mounts them and judges the store. The images hold
+    /// everything before the last flush of their disk. Returns how many writes are not whole; `None` if a file system cannot be
     /// mounted.
     fn judge(
         &self,
         recording: &Recording,
-        image: &Path,
-        at: usize,
-        fate: Fate,
+        (at, fates): (usize, &[Fate]),
         judge: &mut Judge,
         random: &mut Rng,
+        tally: &Tally,
     ) -> Option<u64> {
-        let dir = tempfile::tempdir().unwrap();
-        let cut = dir.path().join("image");
-        copy(image, &cut).unwrap();
-        let file = File::options().write(true).open(&cut).unwrap();
-        let unsafe_changes = &recording.changes[unflushed(&recording.changes[..at])];
-        let harmed = survive(&file, unsafe_changes, fate, random).unwrap();
-        drop(file);
-        let volume = Volume::mount_image(self.kind, dir, cut, String::new()).ok()?;
+        let (mut harmed, mut volumes) = (0, Vec::new());
+        for (disk, (image, fate)) in recording.before.iter().zip(fates).enumerate() {
+            let dir = tempfile::tempdir().unwrap();
+            let cut = dir.path().join("image");
+            copy(image.path(), &cut).unwrap();
+            let file = File::options().write(true).open(&cut).unwrap();
+            let changes = recording.changes.first(disk, at);
+            harmed += survive(&file, &changes[unflushed(changes)], *fate, random).unwrap();
+            drop(file);
+            volumes.push(Volume::mount_image(self.kind, dir, cut, String::new()).ok()?);
+        }
+        let dirs = dirs(&volumes);
+        if self.second != Second::None {
+            tally.add(OF_TWO, 1);
+            tally.add(ON_BOTH, u64::from(dirs.packs_of_home() > 0 && dirs.packs_of_second() > 0));
+        }
         let durable = self.history().durable(recording.acknowledged_by(at));
         let last = recording.acknowledged.last().map_or(0, |(n, _)| *n);
-        judge.judge(&volume.place().join("store"), durable..=last + 1, random);
+        judge.judge(&dirs, durable..=last + 1, random);
         Some(harmed)
     }
 }
 
 impl Case for Life {
     fn name(&self) -> String {
-        format!("{}/recording {}", self.kind.name(), self.number)
+        match self.second {
+            Second::None => format!("{}/recording {}", self.kind.name(), self.number),
+            second => format!("two disks/{}/recording {}, {}", self.kind.name(), self.number, second.name()),
+        }
     }
 
     fn options(&self) -> String {
@@ -183,20 +226,23 @@ impl Case for Life {
     fn run(&self, tally: &Tally) {
         let mut random = Rng::new(self.history().seed);
         let recording = Recording::make(self.kind, &self.history(), RECORDS).unwrap();
+        let changes = &recording.changes;
         let mut judge = Judge::new(self.history());
-        let mut moments: Vec<usize> =
-            (0..self.cuts).map(|_| random.below(recording.changes.len() + 1)).collect();
+        let mut moments: Vec<usize> = (0..self.cuts).map(|_| random.below(changes.order.len() + 1)).collect();
         moments.sort_unstable();
-        let image = File::options().write(true).open(recording.before.path()).unwrap();
-        let mut flushed = 0;
+        let mut flushed = vec![0; recording.before.len()];
         for at in moments {
-            let safe = unflushed(&recording.changes[..at]).start;
-            apply(&image, &recording.changes[flushed..safe]).unwrap();
-            flushed = safe;
-            let fate = *random.pick(&[Fate::Lost, Fate::Kept, Fate::Drawn, Fate::Drawn]);
+            for (disk, (image, flushed)) in recording.before.iter().zip(&mut flushed).enumerate() {
+                let safe = unflushed(changes.first(disk, at)).start;
+                let image = File::options().write(true).open(image.path()).unwrap();
+                apply(&image, &changes.of[disk][*flushed..safe]).unwrap();
+                *flushed = safe;
+            }
+            let fate = |random: &mut Rng| *random.pick(&[Fate::Lost, Fate::Kept, Fate::Drawn, Fate::Drawn]);
+            let fates: Vec<Fate> = flushed.iter().map(|_| fate(&mut random)).collect();
             let harmed = within(
-                || format!("after {at} changes, those without a flush {fate:?}"),
-                || self.judge(&recording, recording.before.path(), at, fate, &mut judge, &mut random),
+                || format!("after {at} changes, those without a flush {fates:?}"),
+                || self.judge(&recording, (at, &fates), &mut judge, &mut random, tally),
             );
             tally.add("images", 1);
             match harmed {
@@ -204,7 +250,7 @@ impl Case for Life {
                 None => tally.add(UNMOUNTED, 1),
             }
         }
-        tally.add("changes", recording.changes.len() as u64);
+        tally.add("changes", changes.order.len() as u64);
         tally.add("records", recording.acknowledged.len() as u64);
     }
 }

@@ -18,12 +18,21 @@ use crate::types::{DeviceId, KeyRange};
 /// A drain that finds nothing it may move looks again after this, or when a job ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// What there was to wait for, for a caller that needs space.
+enum Rewritten {
+    Nothing,
+    /// Others have freed some.
+    ByOthers,
+    /// It has run a rewrite itself.
+    Here,
+}
+
 impl Background {
     /// Whether `plan` is a rewrite, and may start now.
     pub(super) fn may_rewrite(&self, state: &State, plan: &Plan) -> bool {
         let is_barred = state.held.contains(&plan.keyspace) || state.waiting.contains_key(&plan.keyspace);
         let is_full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
-        plan.kind == PlanKind::Rewrite && !is_barred && !is_full
+        matches!(plan.kind, PlanKind::Rewrite | PlanKind::Relocate(_)) && !is_barred && !is_full
     }
 
     /// Runs `plan`, a rewrite, under no other lock. Its failure is nobody else's.
@@ -50,7 +59,15 @@ impl Background {
     ) -> (MutexGuard<'a, State>, Result<bool>) {
         self.claimed(state, plan, || {
             prepare();
-            self.jobs.rewrite_or_block(plan)
+            match plan.kind {
+                PlanKind::Relocate(to) => {
+                    self.jobs.relocate_or_pause(plan, to);
+                    Ok(true)
+                }
+                PlanKind::Compact | PlanKind::Move | PlanKind::Drop | PlanKind::Rewrite => {
+                    self.jobs.rewrite_or_block(plan)
+                }
+            }
         })
     }
 
@@ -84,8 +101,10 @@ impl Background {
         if self.jobs.health.is_poisoned() {
             self.wake_writers();
         }
-        if !is_rewritten {
-            return false;
+        match is_rewritten {
+            Rewritten::Nothing => return false,
+            Rewritten::ByOthers => return true,
+            Rewritten::Here => {}
         }
         self.jobs.storage.wait_reclaimed();
         let is_freed = self.jobs.storage.reclaimer.given_up() > before;
@@ -95,21 +114,29 @@ impl Background {
         is_freed
     }
 
-    /// Waits for the rewrites that run, or runs one. Returns whether there was any. `given_up` packs had been given up.
-    fn rewrite_one(&self, given_up: u64) -> bool {
+    /// Waits until rewrites that run have freed something, or runs one. `given_up` packs had been given up.
+    fn rewrite_one(&self, given_up: u64) -> Rewritten {
         let mut state = self.scheduler.state.lock();
         loop {
             if state.rewrites > 0 {
                 while state.rewrites > 0 {
                     self.scheduler.done.wait(&mut state);
                 }
-                return true;
+                drop(state);
+                self.jobs.storage.wait_reclaimed();
+                let given_up_now = self.jobs.storage.reclaimer.given_up();
+                // Tables that went to another device leave holes.
+                if given_up_now > given_up || self.jobs.storage.free_what_is_dead(1) {
+                    return Rewritten::ByOthers;
+                }
+                state = self.scheduler.state.lock();
+                continue;
             }
             if state.found_nothing_at == Some(given_up)
                 || state.compactions > 0 && self.jobs.storage.is_short_of_space()
                 || self.jobs.health.check_writable().is_err()
             {
-                return false;
+                return Rewritten::Nothing;
             }
             let basis = state.basis();
             let (held, plan) = self.plan_unlocked(state, || self.rewrite_due(&basis));
@@ -117,15 +144,15 @@ impl Background {
             if state.changes != basis.changes {
                 continue;
             }
-            let Some(plan) = plan else { return false };
+            let Some(plan) = plan else { return Rewritten::Nothing };
             let (held, result) =
                 self.rewrite_claimed(state, &plan, || self.jobs.storage.take_rest_of_reserve(plan.bytes));
             state = held;
             match result {
-                Ok(true) => return true,
+                Ok(true) => return Rewritten::Here,
                 // Those packs are passed over now.
                 Ok(false) => {}
-                Err(_) => return false,
+                Err(_) => return Rewritten::Nothing,
             }
         }
     }
@@ -139,7 +166,14 @@ impl Background {
         let has_some = |tree: &Tree| tree.view().version.tables().any(|(_, table)| is_there(table));
         loop {
             self.jobs.health.check_writable()?;
+            // Asked first: what such a job leaves is seen before it ends.
+            let is_written = self.jobs.storage.devices.is_written(device) && !planted!("drained-under-a-job");
             let trees: Vec<_> = self.trees().values().filter(|tree| has_some(tree)).cloned().collect();
+            if trees.is_empty() && is_written {
+                let mut state = self.scheduler.state.lock();
+                self.scheduler.done.wait_for(&mut state, LOOK_AGAIN);
+                continue;
+            }
             if trees.is_empty() {
                 // They may have tables that no version has any more.
                 self.trees().values().for_each(|tree| self.jobs.drop_buffer(tree));

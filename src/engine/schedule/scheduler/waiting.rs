@@ -11,6 +11,7 @@
 
 use super::{Background, Job, Scheduler, State, can_wait};
 use crate::error::Result;
+use crate::policy::{Plan, PlanKind};
 use crate::types::{KeyspaceId, Seq};
 
 /// While it lives, no compaction of the keyspace starts.
@@ -58,7 +59,10 @@ impl Background {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Compaction)?;
             let basis = state.basis();
-            let plan = || self.compaction_due(&basis.busy, basis.rewrites, |_| true, false).plan;
+            // Nobody waits for what comes nearer to readers.
+            let is_due = |plan: &Plan| !matches!(plan.kind, PlanKind::Relocate(_));
+            let plan =
+                || self.compaction_due(&basis.busy, basis.rewrites, |_| true, false).plan.filter(is_due);
             let (held, due) = self.plan_unlocked(state, plan);
             state = held;
             let is_stale = (state.changes, state.wakes) != (basis.changes, basis.wakes);

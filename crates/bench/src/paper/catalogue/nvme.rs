@@ -1,7 +1,7 @@
 //! "Improving Performance in LSM-Tree based Key-Value Stores using NVMe" (University of Wisconsin-Madison, 2022).
 
 use crate::paper::experiment::{Experiment, Need, State};
-use crate::paper::figures::nvme;
+use crate::paper::figures::{nvme, nvme_devices, nvme_heat, nvme_records, nvme_writes};
 
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -13,7 +13,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "NVMe 4 to 5 times SATA; SPDK equals ext4 for writes",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::BareDevice, Need::UserSpaceDriver]),
+        state: State::Runs { figure: nvme_devices::bandwidth, missing: &[] },
     },
     Experiment {
         id: "nvme-5",
@@ -24,7 +24,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "NVMe over 3 times SATA; SPDK reads about 3 times ext4",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::BareDevice, Need::UserSpaceDriver]),
+        state: State::Runs { figure: nvme_devices::small_operations, missing: &[] },
     },
     Experiment {
         id: "nvme-6",
@@ -35,7 +35,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "the first two equal on both; fsync differs strongly",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::TimeByCall]),
+        state: State::Runs { figure: nvme_devices::merge_calls, missing: &[] },
     },
     Experiment {
         id: "nvme-7",
@@ -46,7 +46,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "the log a large share; flushes 21 % to 4 % under SPDK",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::UserSpaceDriver, Need::TimeByCall]),
+        state: State::Runs {
+            figure: nvme_devices::processor_time,
+            missing: &[("SPDK without a log", Need::UserSpaceDriver)],
+        },
     },
     Experiment {
         id: "nvme-8a",
@@ -57,7 +60,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "in that order; Mod2 about RAID0",
         device: "nvme",
         scale: 64.0,
-        state: State::Runs { figure: nvme::throughput, missing: &[] },
+        state: State::Runs { figure: nvme_writes::throughput, missing: &[] },
     },
     Experiment {
         id: "nvme-8b",
@@ -68,7 +71,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "the reverse order",
         device: "nvme",
         scale: 64.0,
-        state: State::Runs { figure: nvme::latency, missing: &[] },
+        state: State::Runs { figure: nvme_writes::latency, missing: &[] },
     },
     Experiment {
         id: "nvme-8c",
@@ -79,7 +82,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "as on ext4, but SPDK-Mod4 above SPDK",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::UserSpaceDriver]),
+        state: State::Runs { figure: nvme_writes::spdk_throughput, missing: &[] },
     },
     Experiment {
         id: "nvme-8d",
@@ -90,7 +93,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "as on ext4, but SPDK-Mod4 below SPDK",
         device: "nvme",
         scale: 64.0,
-        state: State::Needs(&[Need::UserSpaceDriver]),
+        state: State::Runs { figure: nvme_writes::spdk_latency, missing: &[] },
     },
     Experiment {
         id: "nvme-model1",
@@ -123,7 +126,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "by table with 1 job reaches what by job needs 4 for",
         device: "nvme",
         scale: 64.0,
-        state: State::Runs { figure: nvme::units, missing: &[("by block", Need::Striping)] },
+        state: State::Runs { figure: nvme::units, missing: &[] },
     },
     Experiment {
         id: "nvme-dyn1",
@@ -148,6 +151,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         state: State::Runs { figure: nvme::read_beside, missing: &[] },
     },
     Experiment {
+        id: "nvme-heat",
+        title: "Skewed reads (ours)",
+        workload: "reads of all keys alike, and 98 % of them of a twentieth of the keys; the fast device holds a tenth of the data",
+        configurations: "Mod2, dynamic, heat",
+        metric: "reads per second",
+        expected: "heat at least 3 times Mod2 where reads are skewed, and no worse where they are not",
+        device: "nvme",
+        scale: 64.0,
+        state: State::Runs { figure: nvme_heat::skewed_reads, missing: &[] },
+    },
+    Experiment {
         id: "nvme-crash",
         title: "Power cuts with several devices (ours)",
         workload: "power cut at every sync",
@@ -168,5 +182,27 @@ pub const EXPERIMENTS: &[Experiment] = &[
         device: "nvme",
         scale: 64.0,
         state: State::Runs { figure: nvme::log_on_either, missing: &[] },
+    },
+    Experiment {
+        id: "nvme-records",
+        title: "Large records, with a log and without (ours)",
+        workload: "20 GB of random writes of 16 KiB, 128 KiB and 1 MiB",
+        configurations: "all on the fast device, default; log on and off",
+        metric: "throughput; p50, p99 and p99.9 of writes",
+        expected: "default not below the fast device alone",
+        device: "nvme",
+        scale: 64.0,
+        state: State::Runs { figure: nvme_records::large_records, missing: &[] },
+    },
+    Experiment {
+        id: "nvme-ycsb",
+        title: "YCSB's mixes on two devices (ours)",
+        workload: "20 GB loaded, then half as many operations of A, C and E",
+        configurations: "the fast device alone, both by default",
+        metric: "throughput; p99",
+        expected: "never below the fast device alone",
+        device: "nvme",
+        scale: 64.0,
+        state: State::Runs { figure: nvme_records::ycsb_mixes, missing: &[] },
     },
 ];

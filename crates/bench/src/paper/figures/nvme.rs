@@ -2,12 +2,17 @@
 //!
 //! The disks write 450 and 100 MB/s, as the paper's do to each other. The page cache takes what is written at a speed that does not
 //! count, and holds no more than 2 MiB of it for each disk, so that the disks alone decide.
+//!
+//! This file has the disks, and the figures of loads and of the log; `nvme_writes` those of random writes, `nvme_devices` those of bare
+//! devices, calls and processor time, `nvme_records` those of large records and of YCSB's mixes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use terrace::env::Env;
 use terrace::env::simulated::DeviceModel;
+use terrace::env::striped::{Stripe, StripedEnv};
 use terrace::tree::{Cutter, Files, Flushes, PackLayout, Placer, TableSize, Unit};
 use terrace::{Db, Options, TreeOptions};
 
@@ -16,25 +21,26 @@ use crate::Result;
 use crate::generator::Rng;
 use crate::paper::client::{Client, Records};
 use crate::paper::experiment::{Findings, Setting};
+use crate::paper::lab_env::LabEnv;
 use crate::paper::machine::{Body, Lab, Machine};
 use crate::paper::record::{Axis, Relation};
 use crate::paper::timeline::{Latencies, sampled};
 use crate::workload::Action;
 use crate::ycsb::keys::InsertOrder;
 
-const KEY_BYTES: usize = 16;
-const VALUE_BYTES: usize = 1024 - KEY_BYTES;
+pub(super) const KEY_BYTES: usize = 16;
+pub(super) const VALUE_BYTES: usize = 1024 - KEY_BYTES;
 
 /// Records of 20 GB.
-const RECORDS: u64 = 20 << 20;
+pub(super) const RECORDS: u64 = 20 << 20;
 
-const FAST: u64 = 450_000_000;
-const SLOW: u64 = 100_000_000;
+pub(super) const FAST: u64 = 450_000_000;
+pub(super) const SLOW: u64 = 100_000_000;
 
 /// The best that both disks can do together, over what the fast one can.
 const SUM: f64 = (FAST + SLOW) as f64 / FAST as f64;
 
-fn disk(bandwidth: u64, flush: Duration) -> DeviceModel {
+pub(super) fn disk(bandwidth: u64, flush: Duration) -> DeviceModel {
     DeviceModel {
         read_bandwidth: bandwidth * 6 / 5,
         write_bandwidth: bandwidth,
@@ -46,55 +52,73 @@ fn disk(bandwidth: u64, flush: Duration) -> DeviceModel {
     }
 }
 
-fn fast() -> DeviceModel {
+pub(super) fn fast() -> DeviceModel {
     disk(FAST, Duration::from_micros(100))
 }
 
-fn slow() -> DeviceModel {
+pub(super) fn slow() -> DeviceModel {
     disk(SLOW, Duration::from_millis(1))
 }
 
 /// Where a store is.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Disks {
+pub(super) enum Disks {
     One(DeviceModel),
     /// Home, then the other one.
     Two(DeviceModel, DeviceModel),
+    /// The fast and the slow one, with packs striped over them: so many chunks for each in turn.
+    Striped([u32; 2]),
 }
 
-const BOTH: fn() -> Disks = || Disks::Two(fast(), slow());
+pub(super) const BOTH: fn() -> Disks = || Disks::Two(fast(), slow());
 
 /// Blocks of both, in turns: the slow one has half of the blocks, and each transfer waits for both.
-fn striped() -> DeviceModel {
+pub(super) fn striped() -> DeviceModel {
     DeviceModel { queue_depth: fast().queue_depth * 2, ..disk(2 * SLOW, slow().flush_latency) }
 }
 
 /// A machine whose first disk is `model`.
-fn machine(model: DeviceModel, what: &str) -> Result<Machine> {
+pub(super) fn machine(model: DeviceModel, what: &str) -> Result<Machine> {
     Ok(Machine::preset("nvme")?.with(what, |device| *device = model))
 }
 
-fn open(lab: &Lab, disks: Disks, options: Options) -> Result<Db> {
-    match disks {
-        Disks::One(_) => lab.open(options),
-        Disks::Two(_, other) => {
-            let dir = lab.add_device("second", other)?;
-            Ok(Db::builder(lab.dir()).env(lab.env().clone()).device(dir).options(options).open()?)
-        }
-    }
+pub(super) fn open(lab: &Lab, disks: Disks, options: Options) -> Result<Db> {
+    open_in(lab, lab.env().clone(), disks, options)
 }
 
-fn run<R: Send + 'static>(
+/// As [`open`], without a write-ahead log.
+pub(super) fn open_without_log(lab: &Lab, disks: Disks, options: Options) -> Result<Db> {
+    open_in(lab, LabEnv::without_log(lab.env().clone()), disks, options)
+}
+
+fn open_in(lab: &Lab, env: Arc<dyn Env>, disks: Disks, options: Options) -> Result<Db> {
+    let builder = Db::builder(lab.dir()).options(options);
+    let builder = match disks {
+        Disks::One(_) => builder.env(env),
+        Disks::Two(_, other) => builder.env(env).device(lab.add_device("second", other)?),
+        Disks::Striped(weights) => {
+            let dir = lab.add_device("second", slow())?;
+            let stripe = Stripe { chunk_bytes: 64 << 10, weights: weights.to_vec(), ..Stripe::default() };
+            builder.env(StripedEnv::new(env, lab.dir(), &[&dir], stripe)?)
+        }
+    };
+    Ok(builder.open()?)
+}
+
+pub(super) fn run<R: Send + 'static>(
     setting: &Setting,
     disks: Disks,
     body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
 ) -> Result<R> {
-    let (Disks::One(home) | Disks::Two(home, _)) = disks;
+    let home = match disks {
+        Disks::One(home) | Disks::Two(home, _) => home,
+        Disks::Striped(_) => fast(),
+    };
     machine(home, "as given")?.run(setting.seed, body)
 }
 
 /// A store of tables of `table_bytes`, each in a file of its own or many in one.
-fn options(placer: Placer, table_bytes: u64, is_alone: bool) -> Options {
+pub(super) fn options(placer: Placer, table_bytes: u64, is_alone: bool) -> Options {
     let cutter = Cutter::Size(TableSize { table_bytes, flushes: Flushes::Cut });
     let packs = if is_alone { PackLayout::OneTable } else { PackLayout::default() };
     let tree =
@@ -136,7 +160,7 @@ fn over_fast() -> Axis {
     Axis::linear("throughput / that of the fast disk alone", "")
 }
 
-fn findings(
+pub(super) fn findings(
     x: Axis,
     series: Vec<crate::paper::record::Series>,
     relations: Vec<Relation>,
@@ -246,6 +270,14 @@ pub fn units(setting: &Setting) -> Result<Findings> {
         by_unit.push(points.clone());
         lines.push(series(name, &with, over_fast(), points));
     }
+    let with = options(Placer::Home, 1 << 20, false);
+    let mut by_block = Vec::new();
+    for writers in [1, 2, 4, 8] {
+        let jobs = (writers, JOBS / writers);
+        by_block.push([writers as f64, bulk(setting, Disks::Striped([5, 1]), with.clone(), jobs)? / alone]);
+    }
+    let one_by_block = by_block[0][1];
+    lines.push(series("by block, 5:1", &with, over_fast(), by_block));
     let (one_by_table, by_job) = (by_unit[1][0][1], &by_unit[0]);
     let relations = vec![
         Relation::within(
@@ -259,6 +291,12 @@ pub fn units(setting: &Setting) -> Result<Findings> {
             "by table with 1 job reaches what by job needs 4 for",
             0.95..=f64::INFINITY,
             one_by_table / by_job[2][1],
+        ),
+        Relation::within(
+            "by table / by block, 1 job",
+            "ours: tables spread as well as blocks",
+            0.95..=f64::INFINITY,
+            one_by_table / one_by_block,
         ),
     ];
     findings(Axis::linear("jobs at the same time", ""), lines, relations)
@@ -379,8 +417,10 @@ fn read_beside_load(setting: &Setting, placer: Placer, opened: Options) -> Resul
 /// Reads of the fast disk beside a load (`nvme-dyn2`).
 pub fn read_beside(setting: &Setting) -> Result<Findings> {
     let (mut lines, mut found) = (Vec::new(), Vec::new());
-    let placers =
-        [("by level", Placer::Level { upto: 7 }), ("dynamic", Placer::Dynamic { unit: Unit::Table })];
+    let placers = [
+        ("by level", Placer::Level { upto: 7, adapt: false }),
+        ("dynamic", Placer::Dynamic { unit: Unit::Table }),
+    ];
     for (at, (name, placer)) in placers.into_iter().enumerate() {
         let memory_bytes = Some(memory_for(8 << 20, 16 << 20));
         let with = Options { memory_bytes, ..options(Placer::Home, 1 << 20, false) };
@@ -457,101 +497,4 @@ pub fn log_on_either(setting: &Setting) -> Result<Findings> {
         series("p99 of synced writes", &with, Axis::linear("p99 of synced writes", "us"), p99s),
     ];
     findings(Axis::named("log", &["on the fast disk", "on the slow disk"]), lines, relations)
-}
-
-/// A store, its options, and for each number of jobs: that number, writes a second, and their mean latency in microseconds.
-type Written = (&'static str, Options, Vec<[f64; 3]>);
-
-/// Random writes, as the paper's, on the stores that it compares, and on ours (`nvme-8a`, `nvme-8b`).
-fn random_writes(setting: &Setting) -> Result<Vec<Written>> {
-    let unit = Unit::Table;
-    let writes = setting.scaled(RECORDS);
-    let leveldb = |placer| {
-        let base = Options::profile("leveldb-64m").unwrap_or_default();
-        let mut options = super::at_scale(&base, setting, memory_for(8 << 20, 1 << 20));
-        options.tree.placer = placer;
-        options
-    };
-    let ours = {
-        let mut options = super::at_scale(&Options::default(), setting, memory_for(8 << 20, 1 << 20));
-        options.tree.placer = Placer::Dynamic { unit };
-        options
-    };
-    let stores = [
-        ("fast alone", Disks::One(fast()), leveldb(Placer::Home)),
-        ("Mod6", BOTH(), leveldb(Placer::Mod { n: 6, unit })),
-        ("Mod4", BOTH(), leveldb(Placer::Mod { n: 4, unit })),
-        ("Mod2", BOTH(), leveldb(Placer::Mod { n: 2, unit })),
-        ("RAID 0", Disks::One(striped()), leveldb(Placer::Home)),
-        ("slow alone", Disks::One(slow()), leveldb(Placer::Home)),
-        ("Terrace, fast alone", Disks::One(fast()), ours.clone()),
-        ("Terrace, dynamic", BOTH(), ours),
-    ];
-    let mut found = Vec::new();
-    for (name, disks, options) in stores {
-        let mut points = Vec::new();
-        for jobs in [1_usize, 2, 4] {
-            let opened = Options { background_threads: Some(jobs), ..options.clone() };
-            let (rate, mean) = run(setting, disks, move |lab| {
-                let db = open(lab, disks, opened)?;
-                let format = Arc::new(Records::new(InsertOrder::Hashed, KEY_BYTES, VALUE_BYTES)?);
-                let mut client = Client::new(lab, &db, format);
-                let (before, mut rng, mut latencies) = (lab.env().now(), Rng::new(1), Latencies::default());
-                for _ in 0..writes {
-                    latencies.record(client.perform(Action::Put(rng.below(writes)))?);
-                }
-                let time = (lab.env().now() - before).as_secs_f64();
-                db.close()?;
-                Ok((writes as f64 / time, latencies.mean()))
-            })?;
-            points.push([jobs as f64, rate, mean]);
-        }
-        found.push((name, options, points));
-    }
-    Ok(found)
-}
-
-const JOBS: fn() -> Axis = || Axis::linear("background jobs", "");
-
-/// Throughput of random writes (`nvme-8a`).
-pub fn throughput(setting: &Setting) -> Result<Findings> {
-    let found = random_writes(setting)?;
-    let rate = |name: &str| {
-        found.iter().find(|(store, ..)| *store == name).map_or(f64::NAN, |(_, _, points)| points[0][1])
-    };
-    let order = ["fast alone", "Mod6", "Mod4", "Mod2", "slow alone"].map(rate);
-    let relations = vec![
-        Relation::falling("fast alone, Mod6, Mod4, Mod2, slow alone; 1 job", "in that order", &order),
-        Relation::within("RAID 0 / Mod2", "about 1", 0.7..=1.4, rate("RAID 0") / rate("Mod2")),
-        Relation::within(
-            "ours: dynamic / fast alone",
-            "never below the fast disk alone",
-            0.99..=f64::INFINITY,
-            rate("Terrace, dynamic") / rate("Terrace, fast alone"),
-        ),
-    ];
-    let lines = found.iter().map(|(name, options, points)| {
-        let points = points.iter().map(|point| [point[0], point[1]]).collect();
-        series(name, options, Axis::linear("writes", "1/s"), points)
-    });
-    findings(JOBS(), lines.collect(), relations)
-}
-
-/// Latency of random writes (`nvme-8b`).
-pub fn latency(setting: &Setting) -> Result<Findings> {
-    let found = random_writes(setting)?;
-    let mean = |name: &str| {
-        found.iter().find(|(store, ..)| *store == name).map_or(f64::NAN, |(_, _, points)| points[0][2])
-    };
-    let order = ["slow alone", "Mod2", "Mod4", "Mod6", "fast alone"].map(mean);
-    let relations = vec![Relation::falling(
-        "slow alone, Mod2, Mod4, Mod6, fast alone; 1 job",
-        "the reverse order",
-        &order,
-    )];
-    let lines = found.iter().map(|(name, options, points)| {
-        let points = points.iter().map(|point| [point[0], point[2]]).collect();
-        series(name, options, Axis::linear("mean latency of writes", "us"), points)
-    });
-    findings(JOBS(), lines.collect(), relations)
 }

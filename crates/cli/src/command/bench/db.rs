@@ -12,6 +12,7 @@ use terrace_bench::report::{Provenance, Run};
 
 use super::output::Output;
 use crate::command::{Answer, stats};
+use crate::table_io::IoArg;
 
 /// Number of memtables that the memory budget covers beside the cache: one being filled and two being flushed.
 const MEMTABLES: u64 = 3;
@@ -120,6 +121,9 @@ pub struct Arguments {
     db: Option<PathBuf>,
 
     #[command(flatten)]
+    io: IoArg,
+
+    #[command(flatten)]
     output: Output,
 }
 
@@ -181,6 +185,7 @@ impl Arguments {
             record: self.output.is_wanted(),
             sync: self.sync,
             db: self.db,
+            env: self.io.env(),
             options,
         };
         Ok((config, self.output))

@@ -13,6 +13,7 @@ use terrace_bench::ycsb::{self, Config, Place};
 
 use super::output::Output;
 use crate::command::Answer;
+use crate::table_io::IoArg;
 
 /// Run YCSB's core workloads and verify every value read; exit with 1 if one was wrong
 ///
@@ -24,6 +25,8 @@ Examples:
   terrace bench ycsb --records 1000000 --operations 1000000 --threads 2
   terrace bench ycsb --phases load,c --seconds 30 --key-bytes 16 --value-bytes 100
   terrace bench ycsb --phases load,a --target 20000 --sync --json a.json --html a.html
+  terrace bench ycsb --db /mnt/nvme/bench --device /mnt/sata/bench --profile default:placer=mod4
+  terrace bench ycsb --db /mnt/nvme/bench --stripe /mnt/sata/bench --stripe-weights 5,1 --profile default:placer=home
   terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench")]
 pub struct Arguments {
     /// Phases in order [default: load,a,b,c,f,d,e, or load,run with -P]
@@ -74,6 +77,11 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
 
+    /// Another directory for tables, on another device; can be given more than once. It stays. Which tables go there is a part of
+    /// --profile: default:placer=mod4
+    #[arg(long = "device", value_name = "DIR", requires = "db")]
+    devices: Vec<PathBuf>,
+
     /// Go on with the store that an earlier run left in --db
     #[arg(long, requires = "db")]
     use_existing: bool,
@@ -89,6 +97,17 @@ pub struct Arguments {
     /// Make every write survive power loss before it returns
     #[arg(long)]
     sync: bool,
+
+    /// Stripe the packs over --db and this directory; can be given more than once
+    #[arg(long, value_name = "DIR", requires = "db")]
+    stripe: Vec<PathBuf>,
+
+    /// Chunks for --db and each --stripe in turn, such as 5,1 [default: one for each]
+    #[arg(long, value_name = "N,N...", value_delimiter = ',', requires = "stripe")]
+    stripe_weights: Option<Vec<u32>>,
+
+    #[command(flatten)]
+    io: IoArg,
 
     #[command(flatten)]
     output: Output,
@@ -140,7 +159,11 @@ impl Arguments {
         TerraceConfig {
             profile: self.profile.clone(),
             memory_bytes: self.memory_bytes,
+            env: Some(self.io.env()),
             durability: if self.sync { Durability::Synced } else { Durability::Buffered },
+            devices: self.devices.clone(),
+            stripe: self.stripe.clone(),
+            stripe_weights: self.stripe_weights.clone(),
         }
     }
 }
