@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::bounds::KeyBounds;
-use crate::engine::read::scan::Bounds;
+use crate::engine::read::sight::Bounds;
 
 /// All keys.
 pub(super) const EVERYTHING: Bounds = Bounds { from: Bound::Unbounded, to: Bound::Unbounded };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Db, KeyBounds, bounds};
 use crate::engine::Engine;
 use crate::engine::keyspace::tree::Tree;
-use crate::engine::read::scan::Bounds;
+use crate::engine::read::sight::Bounds;
 use crate::engine::shared::settings::options_of;
 use crate::error::Result;
 use crate::options::KeyspaceOptions;

@@ -2,7 +2,8 @@
 
 use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
 use crate::engine::read::bidirectional::BidirectionalScan;
-use crate::engine::read::scan::{Bounds, Scan};
+use crate::engine::read::scan::Scan;
+use crate::engine::read::sight::Bounds;
 use crate::error::Result;
 use crate::iter::{Cursor, Iter};
 use crate::slice::Slice;

@@ -2,7 +2,7 @@
 
 use super::{Db, KeyBounds, Keyspace};
 use crate::batch::WriteBatch;
-use crate::engine::read::scan::Bounds;
+use crate::engine::read::sight::Bounds;
 use crate::error::Result;
 use crate::options::Durability;
 

@@ -8,6 +8,7 @@ mod fragments;
 mod head;
 mod masked;
 mod newer;
+mod outlook;
 mod retain;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,8 @@ pub use cursor::Cursor;
 pub use fragments::{Coverage, Span, fragment, newer_over, newest_over, span_at};
 pub(crate) use head::key_head;
 pub use masked::{Masked, Tombstones};
-pub use newer::newer_in;
+pub use newer::{has_newer_put, newer_in};
+pub use outlook::Outlook;
 pub use retain::VersionFilter;
 pub use tree::{MergeBackward, MergeForward};
 pub use visible::{PinValue, VisibleBackward, VisibleForward};

@@ -1,4 +1,4 @@
-//! The search for a version in a range that is newer than a sequence number.
+//! The search in a range for a version, or for a value, that is newer than a sequence number.
 
 use super::Cursor;
 use super::visible::STEPS_BEFORE_SEEK;
@@ -37,4 +37,19 @@ pub fn newer_in<C: Cursor>(
         }
     }
     Ok(None)
+}
+
+/// Whether a key of `range` has a value that is newer than `since`. Costs a step for each version in the range.
+///
+/// # Errors
+/// That of the cursor.
+pub fn has_newer_put<C: Cursor>(mut cursor: C, range: &KeyRange, since: Seq) -> Result<bool, C::Error> {
+    cursor.seek(&range.start, Stamp::MAX)?;
+    while cursor.valid() && range.end.admits(cursor.key()) {
+        if cursor.stamp().kind() == Kind::Put && cursor.stamp().seq() > since {
+            return Ok(true);
+        }
+        cursor.next()?;
+    }
+    Ok(false)
 }

@@ -121,11 +121,11 @@ impl PinValue for VecCursor {
 
 /// The remaining records of a walk; the macro stands for a trait that the four types have no other use for.
 macro_rules! drain {
-    ($walk:expr) => {{
+    ($walk:expr $(, $outlook:expr)?) => {{
         let mut records = Vec::new();
         while $walk.valid() {
             records.push(($walk.key().to_vec(), Reverse($walk.stamp()), $walk.value().to_vec()));
-            $walk.step().unwrap();
+            $walk.step($($outlook)?).unwrap();
         }
         records
     }};
@@ -261,16 +261,16 @@ proptest! {
         let expected = visible(&records, upto);
 
         let mut forward = VisibleForward::new(MergeForward::new(masked(&sources, upto)), upto);
-        forward.seek_first().unwrap();
-        prop_assert_eq!(drain!(forward), expected.clone());
-        forward.seek(&from).unwrap();
-        prop_assert_eq!(drain!(forward), expected.iter().filter(|r| r.0 >= from).cloned().collect::<Vec<_>>());
+        forward.seek_first(&()).unwrap();
+        prop_assert_eq!(drain!(forward, &()), expected.clone());
+        forward.seek(&from, &()).unwrap();
+        prop_assert_eq!(drain!(forward, &()), expected.iter().filter(|r| r.0 >= from).cloned().collect::<Vec<_>>());
         let mut backward = VisibleBackward::new(MergeBackward::new(masked(&sources, upto)), upto);
-        backward.seek_last().unwrap();
-        prop_assert_eq!(drain!(backward), reversed(expected.clone()));
-        backward.seek_before(&from).unwrap();
+        backward.seek_last(&()).unwrap();
+        prop_assert_eq!(drain!(backward, &()), reversed(expected.clone()));
+        backward.seek_before(&from, &()).unwrap();
         let before = expected.into_iter().filter(|record| record.0 < from).collect();
-        prop_assert_eq!(drain!(backward), reversed(before));
+        prop_assert_eq!(drain!(backward, &()), reversed(before));
     }
 
     #[test]
@@ -327,15 +327,15 @@ proptest! {
         prop_assert!(!forward.valid() && !backward.valid());
         for key in seeks {
             let (before, behind) = model.split_at(model.partition_point(|record| record.0 < key));
-            forward.seek(&key).unwrap();
-            prop_assert_eq!(drain!(forward), behind);
-            backward.seek_before(&key).unwrap();
-            prop_assert_eq!(drain!(backward), reversed(before.to_vec()));
+            forward.seek(&key, &()).unwrap();
+            prop_assert_eq!(drain!(forward, &()), behind);
+            backward.seek_before(&key, &()).unwrap();
+            prop_assert_eq!(drain!(backward, &()), reversed(before.to_vec()));
         }
-        forward.seek_first().unwrap();
-        prop_assert_eq!(drain!(forward), model.clone());
-        backward.seek_last().unwrap();
-        prop_assert_eq!(drain!(backward), reversed(model));
+        forward.seek_first(&()).unwrap();
+        prop_assert_eq!(drain!(forward, &()), model.clone());
+        backward.seek_last(&()).unwrap();
+        prop_assert_eq!(drain!(backward, &()), reversed(model));
     }
 
     #[test]
@@ -370,10 +370,10 @@ proptest! {
         let model = reversed(visible(&model, Seq(upto)));
         let mut seen = Vec::new();
         let mut backward = VisibleBackward::new(MergeBackward::new(broken()), Seq(upto));
-        let mut outcome = backward.seek_last();
+        let mut outcome = backward.seek_last(&());
         while outcome.is_ok() && backward.valid() {
             seen.push((backward.key().to_vec(), Reverse(backward.stamp()), backward.value().to_vec()));
-            outcome = backward.step();
+            outcome = backward.step(&());
         }
         prop_assert!(!backward.valid());
         prop_assert!(model.starts_with(&seen));
@@ -406,11 +406,11 @@ fn thousands_of_versions_of_a_key_are_passed_in_a_few_operations() {
         [0, 1, 2, 6, 8, 20, VERSIONS / 2 - 1, VERSIONS / 2, VERSIONS / 2 + 1, VERSIONS - 1, VERSIONS];
     for upto in around.map(Seq).into_iter().chain([Seq::MAX]) {
         let mut forward = VisibleForward::new(MergeForward::new(limited(cursors(&sources))), upto);
-        forward.seek_first().unwrap();
-        assert_eq!(drain!(forward), visible(&all, upto), "at {upto}");
+        forward.seek_first(&()).unwrap();
+        assert_eq!(drain!(forward, &()), visible(&all, upto), "at {upto}");
         let mut backward = VisibleBackward::new(MergeBackward::new(limited(cursors(&sources))), upto);
-        backward.seek_last().unwrap();
-        assert_eq!(drain!(backward), reversed(visible(&all, upto)), "at {upto}");
+        backward.seek_last(&()).unwrap();
+        assert_eq!(drain!(backward, &()), reversed(visible(&all, upto)), "at {upto}");
     }
 }
 
@@ -449,11 +449,11 @@ fn thousands_of_versions_that_a_range_tombstone_hides_are_passed_in_a_few_operat
         for upto in [Seq(1000), Seq(VERSIONS), Seq::MAX] {
             let expected = visible(&shown, upto);
             let mut forward = VisibleForward::new(MergeForward::new(masked()), upto);
-            forward.seek_first().unwrap();
-            assert_eq!(drain!(forward), expected.clone(), "forward, {upto}, below {over}");
+            forward.seek_first(&()).unwrap();
+            assert_eq!(drain!(forward, &()), expected.clone(), "forward, {upto}, below {over}");
             let mut backward = VisibleBackward::new(MergeBackward::new(masked()), upto);
-            backward.seek_last().unwrap();
-            assert_eq!(drain!(backward), reversed(expected), "backward, {upto}, below {over}");
+            backward.seek_last(&()).unwrap();
+            assert_eq!(drain!(backward, &()), reversed(expected), "backward, {upto}, below {over}");
         }
     }
 }

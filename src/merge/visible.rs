@@ -7,10 +7,12 @@
 //! To skip versions, a few steps are tried and then a seek: behind the key, before it, or, backward, to the newest
 //! version that the reader sees. So a key costs no more than a few steps and two seeks, however many versions it has.
 //!
-//! It knows neither the bounds of a scan nor which sources a merge must have.
+//! What else a reader knows of the keys it asks [`Outlook`]: which values have expired, where its scan ends, and where nothing
+//! is alive. A walk that crosses many keys without a value tells it so, and jumps where it knows better.
 
+use super::outlook::{Crossing, Outlook};
 use super::{Cursor, MergeBackward, MergeForward};
-use crate::types::{Kind, Seq, Stamp};
+use crate::types::{Kind, Seq, Stamp, UpperBound};
 use std::ops::Deref;
 
 /// Number of versions of one key that are skipped by steps before a seek is used.
@@ -31,31 +33,40 @@ pub struct VisibleForward<C> {
     upto: Seq,
     /// During a skip, the key whose versions are skipped.
     key: Vec<u8>,
+    crossing: Crossing,
 }
 
 impl<C: Cursor> VisibleForward<C> {
     /// What a reader at `upto` sees of `merge`. Not valid before the first seek.
     #[must_use]
     pub fn new(merge: MergeForward<C>, upto: Seq) -> Self {
-        Self { merge, upto, key: Vec::new() }
+        Self { merge, upto, key: Vec::new(), crossing: Crossing::default() }
     }
 
     /// Stands on the first visible key at or behind `key`.
     ///
     /// # Errors
     /// That of a source.
-    pub fn seek(&mut self, key: &[u8]) -> Result<(), C::Error> {
-        self.merge.seek(key, Stamp::upto(self.upto))?;
-        self.settle()
+    pub fn seek(&mut self, key: &[u8], outlook: &impl Outlook) -> Result<(), C::Error> {
+        // Behind all keys there may be keys that have come since.
+        let known = outlook.dead_until(key).and_then(UpperBound::into_excluded);
+        let from = known.as_deref().unwrap_or(key);
+        self.merge.seek(from, Stamp::upto(self.upto))?;
+        self.settle(Some(from), outlook)
     }
 
     /// Stands on the first visible key.
     ///
     /// # Errors
     /// That of a source.
-    pub fn seek_first(&mut self) -> Result<(), C::Error> {
-        self.merge.seek_first()?;
-        self.settle()
+    pub fn seek_first(&mut self, outlook: &impl Outlook) -> Result<(), C::Error> {
+        match outlook.dead_until(&[]) {
+            Some(_) => self.seek(&[], outlook),
+            None => {
+                self.merge.seek_first()?;
+                self.settle(Some(&[]), outlook)
+            }
+        }
     }
 
     /// Moves to the next visible key. Must be valid.
@@ -63,9 +74,9 @@ impl<C: Cursor> VisibleForward<C> {
     /// # Errors
     /// That of a source.
     #[inline(always)]
-    pub fn step(&mut self) -> Result<(), C::Error> {
+    pub fn step(&mut self, outlook: &impl Outlook) -> Result<(), C::Error> {
         self.leave_key()?;
-        self.settle()
+        self.settle(None, outlook)
     }
 
     /// Whether it stands on a visible entry.
@@ -104,26 +115,42 @@ impl<C: Cursor> VisibleForward<C> {
 
     /// Moves on to the first entry that the reader sees.
     #[inline(always)]
-    fn settle(&mut self) -> Result<(), C::Error> {
-        if self.merge.valid() && self.is_hidden(self.merge.stamp()) { self.pass_hidden() } else { Ok(()) }
+    fn settle(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
+        if self.merge.valid() && self.is_hidden(self.merge.stamp(), outlook) {
+            self.pass_hidden(edge, outlook)
+        } else {
+            Ok(())
+        }
     }
 
-    fn is_hidden(&self, stamp: Stamp) -> bool {
-        stamp.seq() > self.upto || stamp.kind() == Kind::Delete
+    #[inline(always)]
+    fn is_hidden(&self, stamp: Stamp, outlook: &impl Outlook) -> bool {
+        stamp.seq() > self.upto || self.is_dead(stamp, outlook)
     }
 
+    /// Of the newest version that the reader sees.
+    #[inline(always)]
+    fn is_dead(&self, stamp: Stamp, outlook: &impl Outlook) -> bool {
+        stamp.kind() == Kind::Delete || (outlook.expires() && outlook.is_expired(self.merge.value()))
+    }
+
+    /// Moves on from an entry that is hidden. `edge`: the key that the walk has been sent to, if it was.
     #[inline(never)]
-    fn pass_hidden(&mut self) -> Result<(), C::Error> {
+    fn pass_hidden(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
+        self.crossing.begin(edge);
         while self.merge.valid() {
             let stamp = self.merge.stamp();
             if stamp.seq() > self.upto {
                 self.skip_to(Stamp::upto(self.upto))?;
-            } else if stamp.kind() == Kind::Delete {
-                self.leave_key()?;
-            } else {
+            } else if !self.is_dead(stamp, outlook) || outlook.is_behind(self.merge.key()) {
                 break;
+            } else if let Some(end) = self.crossing.forward(self.merge.key(), outlook) {
+                self.merge.seek(&end, Stamp::upto(self.upto))?;
+            } else {
+                self.leave_key()?;
             }
         }
+        self.crossing.tell_forward(outlook);
         Ok(())
     }
 
@@ -163,6 +190,7 @@ pub struct VisibleBackward<C: PinValue> {
     upto: Seq,
     /// Key of the current entry. The merge stands before it already.
     key: Vec<u8>,
+    crossing: Crossing,
     found: Option<(Stamp, C::Pinned)>,
 }
 
@@ -170,37 +198,39 @@ impl<C: PinValue> VisibleBackward<C> {
     /// What a reader at `upto` sees of `merge`. Not valid before the first seek.
     #[must_use]
     pub fn new(merge: MergeBackward<C>, upto: Seq) -> Self {
-        Self { merge, upto, key: Vec::new(), found: None }
+        Self { merge, upto, key: Vec::new(), crossing: Crossing::default(), found: None }
     }
 
     /// Stands on the last visible key strictly before `key`.
     ///
     /// # Errors
     /// That of a source.
-    pub fn seek_before(&mut self, key: &[u8]) -> Result<(), C::Error> {
+    pub fn seek_before(&mut self, key: &[u8], outlook: &impl Outlook) -> Result<(), C::Error> {
         self.found = None;
-        self.merge.seek_before(key, Stamp::MAX)?;
-        self.settle()
+        let known = outlook.dead_from(key);
+        let from = known.as_deref().unwrap_or(key);
+        self.merge.seek_before(from, Stamp::MAX)?;
+        self.settle(Some(from), outlook)
     }
 
     /// Stands on the last visible key.
     ///
     /// # Errors
     /// That of a source.
-    pub fn seek_last(&mut self) -> Result<(), C::Error> {
+    pub fn seek_last(&mut self, outlook: &impl Outlook) -> Result<(), C::Error> {
         self.found = None;
         self.merge.seek_last()?;
-        self.settle()
+        self.settle(None, outlook)
     }
 
     /// Moves to the previous visible key. Must be valid.
     ///
     /// # Errors
     /// That of a source.
-    pub fn step(&mut self) -> Result<(), C::Error> {
+    pub fn step(&mut self, outlook: &impl Outlook) -> Result<(), C::Error> {
         debug_assert!(self.valid(), "stands on no entry");
         self.found = None;
-        self.settle()
+        self.settle(None, outlook)
     }
 
     /// Whether it stands on a visible entry.
@@ -241,11 +271,31 @@ impl<C: PinValue> VisibleBackward<C> {
         self.found.as_ref().expect("invariant: only asked while valid")
     }
 
-    fn settle(&mut self) -> Result<(), C::Error> {
-        while self.found.is_none() && self.merge.valid() {
+    /// Moves on to the next entry that the reader sees. `edge`: the key that the walk has been sent before, if it was.
+    fn settle(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
+        let mut crosses = false;
+        while self.merge.valid() {
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             self.found = self.newest_visible()?;
+            if let Some((_, value)) = &self.found
+                && !(outlook.expires() && outlook.is_expired(value))
+            {
+                break;
+            }
+            self.found = None;
+            if outlook.is_before(&self.key) {
+                break;
+            }
+            if !std::mem::replace(&mut crosses, true) {
+                self.crossing.begin(edge);
+            }
+            if let Some(start) = self.crossing.backward(&self.key, outlook) {
+                self.merge.seek_before(&start, Stamp::MAX)?;
+            }
+        }
+        if crosses {
+            self.crossing.tell_backward(outlook);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub use iter::TransactionIter;
 use super::{Db, EVERYTHING, KeyBounds, Keyspace, Snapshot, Ticket, bounds};
 use crate::batch::WriteBatch;
 use crate::engine::Condition;
-use crate::engine::read::scan::Bounds;
+use crate::engine::read::sight::Bounds;
 use crate::error::Result;
 use crate::options::Durability;
 use crate::slice::Slice;

@@ -2,6 +2,7 @@
 //!
 //! Readers take its [`View`](tree::View) without a lock.
 
+pub(in crate::engine) mod dead_ranges;
 pub(in crate::engine) mod expiry;
 pub(in crate::engine) mod fitting_prefix;
 pub(in crate::engine) mod overwrite_ratio;

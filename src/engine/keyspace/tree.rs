@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
+use super::dead_ranges::DeadRanges;
 use super::expiry::AtomicTtl;
 use super::fitting_prefix::FittingPrefix;
 use super::overwrite_ratio::OverwriteRatio;
@@ -53,6 +54,8 @@ pub(crate) struct View {
     pub(crate) version: Arc<Version>,
     /// Tables that compactions have replaced and readers may still use. `None` while nothing is kept.
     pub(crate) buffer: Option<Arc<CompactionBuffer>>,
+    /// Where nothing is alive. The same object in all views of a keyspace.
+    pub(in crate::engine) dead: Arc<DeadRanges>,
 }
 
 /// A compaction buffer that is to take the place of another one, unless that has changed meanwhile.
@@ -164,7 +167,10 @@ impl Tree {
             sealed: std::iter::once(&sealed).chain(&view.sealed).cloned().collect(),
             version: view.version.clone(),
             buffer: view.buffer.clone(),
+            dead: view.dead.clone(),
         });
+        // Nobody has a number for the new memtable yet.
+        self.view.load().dead.begin_generation();
         Some(sealed)
     }
 
@@ -182,6 +188,7 @@ impl Tree {
             sealed: view.sealed.iter().filter(waits).cloned().collect(),
             version: version.clone(),
             buffer: buffer.after.clone().filter(|_| buffer.fits(view.buffer.as_ref())),
+            dead: view.dead.clone(),
         });
         let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
         // The read debt is kept per run. It is spread when runs come, so that flushes do not end a read-triggered
@@ -200,6 +207,7 @@ impl Tree {
                 sealed: view.sealed.clone(),
                 version: view.version.clone(),
                 buffer: buffer.clone(),
+                dead: view.dead.clone(),
             }
         });
         change.fits(before.buffer.as_ref())
@@ -239,6 +247,7 @@ impl Tree {
             sealed: Vec::new(),
             version,
             buffer: None,
+            dead: Arc::default(),
         }));
     }
 

@@ -84,8 +84,13 @@ impl Keyspaces {
         self.background.wake_writers();
         installed?;
         let version = Arc::new(Version::empty());
-        let view =
-            View { active: new_memtable(&self.chunks, b""), sealed: Vec::new(), version, buffer: None };
+        let view = View {
+            active: new_memtable(&self.chunks, b""),
+            sealed: Vec::new(),
+            version,
+            buffer: None,
+            dead: Arc::default(),
+        };
         let tree = Arc::new(Tree::new(record, self.chunks.clone(), view));
         self.change_trees(|trees| {
             trees.insert(id, tree.clone());

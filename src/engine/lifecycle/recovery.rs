@@ -517,7 +517,8 @@ impl Store<'_> {
             let recovered =
                 memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks, &state.version));
             let Recovering { active, sealed } = recovered;
-            let view = View { active, sealed, version: state.version.clone(), buffer: None };
+            let view =
+                View { active, sealed, version: state.version.clone(), buffer: None, dead: Arc::default() };
             trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));
         }
         trees

@@ -10,6 +10,7 @@
 use std::ops::Bound;
 
 use super::scan::{BackwardWalk, ForwardWalk, Scan};
+use super::sight::Sight;
 use crate::error::Result;
 use crate::merge::PinValue;
 use crate::slice::Slice;
@@ -46,39 +47,39 @@ impl BidirectionalScan {
 
     /// Moves to the first entry at or behind `key`. Returns whether there is one, like all movements below.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        if self.scan.bounds.is_before(key) {
+        if self.scan.sight.bounds.is_before(key) {
             self.seek_first()
         } else {
-            self.go_forward(|walk| walk.seek(key))
+            self.go_forward(|walk, sight| walk.seek(key, sight))
         }
     }
 
     /// Moves to the last entry at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
-        if self.scan.bounds.is_behind(key) {
+        if self.scan.sight.bounds.is_behind(key) {
             return self.seek_last();
         }
         let behind = [key, &[0]].concat();
-        self.go_backward(|walk| walk.seek_before(&behind))
+        self.go_backward(|walk, sight| walk.seek_before(&behind, sight))
     }
 
     /// Moves to the first entry.
     pub(crate) fn seek_first(&mut self) -> Result<bool> {
-        let from = self.scan.bounds.from.clone();
-        self.go_forward(|walk| match &from {
-            Bound::Included(from) => walk.seek(from),
-            Bound::Excluded(from) => seek_behind(walk, from),
-            Bound::Unbounded => walk.seek_first(),
+        let from = self.scan.sight.bounds.from.clone();
+        self.go_forward(|walk, sight| match &from {
+            Bound::Included(from) => walk.seek(from, sight),
+            Bound::Excluded(from) => seek_behind(walk, from, sight),
+            Bound::Unbounded => walk.seek_first(sight),
         })
     }
 
     /// Moves to the last entry.
     pub(crate) fn seek_last(&mut self) -> Result<bool> {
-        let to = self.scan.bounds.to.clone();
-        self.go_backward(|walk| match &to {
-            Bound::Excluded(to) => walk.seek_before(to),
-            Bound::Included(to) => walk.seek_before(&[to, &[0][..]].concat()),
-            Bound::Unbounded => walk.seek_last(),
+        let to = self.scan.sight.bounds.to.clone();
+        self.go_backward(|walk, sight| match &to {
+            Bound::Excluded(to) => walk.seek_before(to, sight),
+            Bound::Included(to) => walk.seek_before(&[to, &[0][..]].concat(), sight),
+            Bound::Unbounded => walk.seek_last(sight),
         })
     }
 
@@ -87,15 +88,15 @@ impl BidirectionalScan {
         match self.place {
             Place::Before => self.seek_first(),
             Place::Forward => {
-                let stepped = self.forward.as_mut().map_or(Ok(()), |walk| walk.step());
+                let stepped = self.forward.as_mut().map_or(Ok(()), |walk| walk.step(&self.scan.sight));
                 self.settle_forward(stepped)
             }
             Place::Backward => {
                 let key = self.take_key();
-                let went = self.go_forward(|walk| {
-                    seek_behind(walk, &key)?;
+                let went = self.go_forward(|walk, sight| {
+                    seek_behind(walk, &key, sight)?;
                     if planted!("cursor-skips-an-entry-where-it-turns") && walk.valid() {
-                        walk.step()?;
+                        walk.step(sight)?;
                     }
                     Ok(())
                 });
@@ -111,17 +112,17 @@ impl BidirectionalScan {
         match self.place {
             Place::Behind => self.seek_last(),
             Place::Backward => {
-                let stepped = self.backward.as_mut().map_or(Ok(()), |walk| walk.step());
+                let stepped = self.backward.as_mut().map_or(Ok(()), |walk| walk.step(&self.scan.sight));
                 self.settle_backward(stepped)
             }
             Place::Forward => {
                 let key = self.take_key();
-                let went = self.go_backward(|walk| {
+                let went = self.go_backward(|walk, sight| {
                     let stands_before = walk.valid() && walk.key() < key.as_slice();
                     if planted!("cursor-turns-to-where-it-stood") && stands_before {
                         return Ok(());
                     }
-                    walk.seek_before(&key)
+                    walk.seek_before(&key, sight)
                 });
                 self.turn = key;
                 went
@@ -138,7 +139,7 @@ impl BidirectionalScan {
         turn
     }
 
-    fn go_forward(&mut self, seek: impl FnOnce(&mut ForwardWalk) -> Result<()>) -> Result<bool> {
+    fn go_forward(&mut self, seek: impl FnOnce(&mut ForwardWalk, &Sight) -> Result<()>) -> Result<bool> {
         if self.scan.is_empty() {
             return Ok(false);
         }
@@ -148,11 +149,11 @@ impl BidirectionalScan {
             Some(walk) => walk,
             none => none.insert(Box::new(self.scan.walk_forward()?)),
         };
-        let sought = seek(walk);
+        let sought = seek(walk, &self.scan.sight);
         self.settle_forward(sought)
     }
 
-    fn go_backward(&mut self, seek: impl FnOnce(&mut BackwardWalk) -> Result<()>) -> Result<bool> {
+    fn go_backward(&mut self, seek: impl FnOnce(&mut BackwardWalk, &Sight) -> Result<()>) -> Result<bool> {
         if self.scan.is_empty() {
             return Ok(false);
         }
@@ -162,23 +163,19 @@ impl BidirectionalScan {
             Some(walk) => walk,
             none => none.insert(Box::new(self.scan.walk_backward()?)),
         };
-        let sought = seek(walk);
+        let sought = seek(walk, &self.scan.sight);
         self.settle_backward(sought)
     }
 
-    /// Skips expired entries after a movement, whose result is `moved`.
+    /// Finds its place after a movement, whose result is `moved`.
     fn settle_forward(&mut self, moved: Result<()>) -> Result<bool> {
         self.place = Place::Lost;
         moved?;
         let Some(walk) = &mut self.forward else { return Ok(false) };
-        while walk.valid() && !self.scan.bounds.is_behind(walk.key()) {
-            if let Some(value) = self.scan.shown(walk.value()) {
-                let bytes = walk.key().len() + value.len();
-                self.scan.walked.step(bytes);
-                self.place = Place::Forward;
-                return Ok(true);
-            }
-            walk.step()?;
+        if walk.valid() && !self.scan.sight.bounds.is_behind(walk.key()) {
+            self.scan.walked.step(walk.key().len() + walk.value().len());
+            self.place = Place::Forward;
+            return Ok(true);
         }
         self.place = Place::Behind;
         Ok(false)
@@ -188,14 +185,10 @@ impl BidirectionalScan {
         self.place = Place::Lost;
         moved?;
         let Some(walk) = &mut self.backward else { return Ok(false) };
-        while walk.valid() && !self.scan.bounds.is_before(walk.key()) {
-            if let Some(value) = self.scan.shown(walk.value()) {
-                let bytes = walk.key().len() + value.len();
-                self.scan.walked.step(bytes);
-                self.place = Place::Backward;
-                return Ok(true);
-            }
-            walk.step()?;
+        if walk.valid() && !self.scan.sight.bounds.is_before(walk.key()) {
+            self.scan.walked.step(walk.key().len() + walk.value().len());
+            self.place = Place::Backward;
+            return Ok(true);
         }
         self.place = Place::Before;
         Ok(false)
@@ -223,7 +216,7 @@ impl BidirectionalScan {
 }
 
 /// Moves to the first entry behind `key`.
-fn seek_behind(walk: &mut ForwardWalk, key: &[u8]) -> Result<()> {
-    walk.seek(key)?;
-    if walk.valid() && walk.key() == key { walk.step() } else { Ok(()) }
+fn seek_behind(walk: &mut ForwardWalk, key: &[u8], sight: &Sight) -> Result<()> {
+    walk.seek(key, sight)?;
+    if walk.valid() && walk.key() == key { walk.step(sight) } else { Ok(()) }
 }

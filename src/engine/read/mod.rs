@@ -10,4 +10,5 @@ pub(super) mod path;
 mod region;
 pub(crate) mod scan;
 mod searches;
+pub(crate) mod sight;
 pub(super) mod snapshots;

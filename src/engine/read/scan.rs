@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::path::ReadPath;
 use super::region::Region;
+use super::sight::{Bounds, Sight};
 use super::snapshots::Pin;
 use crate::catalog::{Run, TableMeta};
 use crate::engine::keyspace::expiry::Expiry;
@@ -29,52 +30,6 @@ use crate::store::cache::{TableCache, Unit};
 use crate::store::memtable::{MemtableCursor, TombstoneTree};
 use crate::store::table::TablesCursor;
 use crate::types::{KeyRange, Prefix, Seq, Stamp, UpperBound};
-
-/// The bounds of an iterator.
-#[derive(Clone, Debug)]
-pub(crate) struct Bounds {
-    pub(crate) from: Bound<Vec<u8>>,
-    pub(crate) to: Bound<Vec<u8>>,
-}
-
-impl Bounds {
-    /// All keys that start with `prefix`.
-    pub(crate) fn prefix(prefix: &[u8]) -> Self {
-        let to = match UpperBound::after_prefix(prefix) {
-            UpperBound::Excluded(end) => Bound::Excluded(end.to_vec()),
-            UpperBound::Unbounded => Bound::Unbounded,
-        };
-        Self { from: Bound::Included(prefix.to_vec()), to }
-    }
-
-    /// The bounds in the form that the standard library's maps take. They refuse empty bounds.
-    pub(crate) fn as_refs(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
-        (self.from.as_ref().map(|key| &key[..]), self.to.as_ref().map(|key| &key[..]))
-    }
-
-    /// The keys inside, if there can be any.
-    pub(crate) fn range(&self) -> Option<KeyRange> {
-        KeyRange::between(self.from.as_ref(), self.to.as_ref())
-    }
-
-    #[inline]
-    pub(in crate::engine) fn is_behind(&self, key: &[u8]) -> bool {
-        match &self.to {
-            Bound::Included(to) => key > &**to,
-            Bound::Excluded(to) => key >= &**to,
-            Bound::Unbounded => false,
-        }
-    }
-
-    #[inline]
-    pub(in crate::engine) fn is_before(&self, key: &[u8]) -> bool {
-        match &self.from {
-            Bound::Included(from) => key < &**from,
-            Bound::Excluded(from) => key <= &**from,
-            Bound::Unbounded => false,
-        }
-    }
-}
 
 /// A source of a scan: one sorted part of a view.
 #[expect(
@@ -381,13 +336,10 @@ pub(in crate::engine) type BackwardWalk = VisibleBackward<Source>;
 /// A scan from both ends over the entries that are visible at one sequence number. It owns everything that it needs.
 pub(crate) struct Scan {
     path: Arc<ReadPath>,
-    view: Arc<View>,
-    seq: Seq,
-    /// Which values have expired; `None` if values of the keyspace do not expire.
-    expiry: Option<Expiry>,
+    /// What it sees.
+    pub(in crate::engine) sight: Sight,
     /// Keeps the versions that a snapshot sees. A scan of the newest state needs only the view.
     _pin: Option<Arc<Pin>>,
-    pub(in crate::engine) bounds: Bounds,
     sought: Option<Sought>,
     front: End<ForwardWalk>,
     back: End<BackwardWalk>,
@@ -411,6 +363,7 @@ impl Scan {
         pin: Option<Arc<Pin>>,
     ) -> Result<Self> {
         path.health.check_open()?;
+        let generation = tree.view().dead.generation();
         // The view is taken before the sequence number, as for lookups.
         let view = tree.view_arc();
         tree.check_exists()?;
@@ -431,11 +384,8 @@ impl Scan {
         let empty = range.is_none();
         Ok(Self {
             path: path.clone(),
-            view,
-            seq,
-            expiry: path.clock.expiry(tree),
+            sight: Sight { view, seq, expiry: path.clock.expiry(tree), generation, bounds },
             _pin: pin,
-            bounds,
             sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
             front: if empty { End::Finished } else { End::Fresh },
             back: if empty { End::Finished } else { End::Fresh },
@@ -451,33 +401,30 @@ impl Scan {
     }
 
     fn sources(&self) -> Result<Vec<Source>> {
-        sources(&self.path, &self.view, self.seq, self.sought.as_ref())
+        sources(&self.path, &self.sight.view, self.sight.seq, self.sought.as_ref())
     }
 
     /// A new forward merge over what the scan sees, without its bounds. Not valid before the first seek.
     pub(in crate::engine) fn walk_forward(&self) -> Result<ForwardWalk> {
-        Ok(VisibleForward::new(MergeForward::new(self.sources()?), self.seq))
+        Ok(VisibleForward::new(MergeForward::new(self.sources()?), self.sight.seq))
     }
 
     /// The same, backward.
     pub(in crate::engine) fn walk_backward(&self) -> Result<BackwardWalk> {
-        Ok(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq))
+        Ok(VisibleBackward::new(MergeBackward::new(self.sources()?), self.sight.seq))
     }
 
     /// Whether there is nothing within the bounds.
     pub(in crate::engine) fn is_empty(&self) -> bool {
-        self.bounds.range().is_none()
+        self.sight.bounds.range().is_none()
     }
 
     /// Moves to the next entry from the front. Returns whether there is one. A failure ends the scan.
     #[inline(always)]
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        loop {
-            match self.step_front() {
-                Ok(true) if self.expiry.is_some() && self.front().is_none() => {}
-                Ok(true) => return Ok(true),
-                ended => return self.end(ended),
-            }
+        match self.step_front() {
+            Ok(true) => Ok(true),
+            ended => self.end(ended),
         }
     }
 
@@ -485,42 +432,39 @@ impl Scan {
     fn step_front(&mut self) -> Result<bool> {
         match &mut self.front {
             End::Finished => return Ok(false),
-            End::At(walk) => walk.step()?,
+            End::At(walk) => walk.step(&self.sight)?,
             End::Fresh => {
                 self.walked.seeks += 1;
                 self.front = End::At(self.first()?);
             }
         }
         let End::At(walk) = &self.front else { return Ok(false) };
-        let open = matches!((&self.bounds.to, &self.back), (Bound::Unbounded, End::Fresh));
-        let inside = || !self.bounds.is_behind(walk.key()) && !self.back_has_passed(walk.key());
+        let open = matches!((&self.sight.bounds.to, &self.back), (Bound::Unbounded, End::Fresh));
+        let inside = || !self.sight.bounds.is_behind(walk.key()) && !self.back_has_passed(walk.key());
         Ok(walk.valid() && (open || inside()))
     }
 
     #[inline(never)]
     fn first(&self) -> Result<Box<ForwardWalk>> {
         let mut walk = Box::new(self.walk_forward()?);
-        match &self.bounds.from {
-            Bound::Included(from) => walk.seek(from)?,
+        match &self.sight.bounds.from {
+            Bound::Included(from) => walk.seek(from, &self.sight)?,
             Bound::Excluded(from) => {
-                walk.seek(from)?;
+                walk.seek(from, &self.sight)?;
                 if walk.valid() && walk.key() == from {
-                    walk.step()?;
+                    walk.step(&self.sight)?;
                 }
             }
-            Bound::Unbounded => walk.seek_first()?,
+            Bound::Unbounded => walk.seek_first(&self.sight)?,
         }
         Ok(walk)
     }
 
     /// Moves to the next entry from the back. Returns whether there is one. A failure ends the scan.
     pub(crate) fn advance_back(&mut self) -> Result<bool> {
-        loop {
-            match self.step_back() {
-                Ok(true) if self.expiry.is_some() && self.back().is_none() => {}
-                Ok(true) => return Ok(true),
-                ended => return self.end(ended),
-            }
+        match self.step_back() {
+            Ok(true) => Ok(true),
+            ended => self.end(ended),
         }
     }
 
@@ -528,28 +472,28 @@ impl Scan {
     fn step_back(&mut self) -> Result<bool> {
         match &mut self.back {
             End::Finished => return Ok(false),
-            End::At(walk) => walk.step()?,
+            End::At(walk) => walk.step(&self.sight)?,
             End::Fresh => {
                 self.walked.seeks += 1;
                 self.back = End::At(self.last()?);
             }
         }
         let End::At(walk) = &self.back else { return Ok(false) };
-        Ok(walk.valid() && !self.bounds.is_before(walk.key()) && !self.front_has_passed(walk.key()))
+        Ok(walk.valid() && !self.sight.bounds.is_before(walk.key()) && !self.front_has_passed(walk.key()))
     }
 
     #[inline(never)]
     fn last(&self) -> Result<Box<BackwardWalk>> {
         let mut walk = Box::new(self.walk_backward()?);
-        match &self.bounds.to {
-            Bound::Excluded(to) => walk.seek_before(to)?,
+        match &self.sight.bounds.to {
+            Bound::Excluded(to) => walk.seek_before(to, &self.sight)?,
             Bound::Included(to) => {
                 // The key that follows `to` in bytewise order is `to` and a zero byte.
                 let mut behind = to.clone();
                 behind.push(0);
-                walk.seek_before(&behind)?;
+                walk.seek_before(&behind, &self.sight)?;
             }
-            Bound::Unbounded => walk.seek_last()?,
+            Bound::Unbounded => walk.seek_last(&self.sight)?,
         }
         Ok(walk)
     }
@@ -567,35 +511,17 @@ impl Scan {
     /// The caller's part of a stored value; `None` if it has expired.
     #[inline]
     pub(in crate::engine) fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
-        self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
+        self.sight.expiry.map_or(Some(value), |expiry| expiry.shown(value))
     }
 
     pub(in crate::engine) fn keep(&self, value: Slice) -> Option<Slice> {
-        match self.expiry {
+        match self.sight.expiry {
             Some(expiry) => expiry.keep(value),
             None => Some(value),
         }
     }
 
-    /// The entry that [`Scan::advance`] moved to.
-    #[inline(always)]
-    pub(crate) fn front(&self) -> Option<(&[u8], &[u8])> {
-        match &self.front {
-            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
-            _ => None,
-        }
-    }
-
-    /// The entry that [`Scan::advance_back`] moved to.
-    #[inline]
-    pub(crate) fn back(&self) -> Option<(&[u8], &[u8])> {
-        match &self.back {
-            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
-            _ => None,
-        }
-    }
-
-    /// As [`Scan::front`], to keep.
+    /// The entry that [`Scan::advance`] moved to, to keep.
     pub(crate) fn front_pinned(&mut self) -> Option<(Slice, Slice)> {
         let End::At(walk) = &self.front else { return None };
         let entry = (Slice::from(walk.key()), self.keep(walk.current().pin_value())?);
@@ -603,7 +529,7 @@ impl Scan {
         Some(entry)
     }
 
-    /// As [`Scan::back`], to keep.
+    /// The entry that [`Scan::advance_back`] moved to, to keep.
     pub(crate) fn back_pinned(&mut self) -> Option<(Slice, Slice)> {
         let End::At(walk) = &self.back else { return None };
         let entry = (Slice::from(walk.key()), self.keep(walk.pinned_value().clone())?);
@@ -611,19 +537,19 @@ impl Scan {
         Some(entry)
     }
 
-    /// As [`Scan::front`]; the entry counts as returned.
+    /// The entry that [`Scan::advance`] moved to; it counts as returned.
     // Key and value are found once: each is a choice among the kinds of sources, a good part of a row's cost.
     #[inline(always)]
     pub(crate) fn counted_front(&mut self) -> Option<(&[u8], &[u8])> {
         let End::At(walk) = &self.front else { return None };
-        counted(&mut self.walked, self.expiry, (walk.key(), walk.value()))
+        counted(&mut self.walked, self.sight.expiry, (walk.key(), walk.value()))
     }
 
-    /// As [`Scan::back`]; the entry counts as returned.
+    /// The entry that [`Scan::advance_back`] moved to; it counts as returned.
     #[inline]
     pub(crate) fn counted_back(&mut self) -> Option<(&[u8], &[u8])> {
         let End::At(walk) = &self.back else { return None };
-        counted(&mut self.walked, self.expiry, (walk.key(), walk.value()))
+        counted(&mut self.walked, self.sight.expiry, (walk.key(), walk.value()))
     }
 }
 

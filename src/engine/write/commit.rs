@@ -22,6 +22,8 @@
 //! It touches what [`WritePath`] holds: the log, the memtables and the writer's lock.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
 use std::time::Duration;
 
 use super::conflict::{Guarded, Standing};
@@ -32,7 +34,7 @@ use crate::engine::keyspace::tree::{Tree, dropped};
 use crate::engine::log::writer::Writer;
 use crate::engine::shared::pressure::StallReason;
 use crate::engine::shared::wake::BackgroundThreads;
-use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
+use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, before_look};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::options::Durability;
@@ -133,6 +135,7 @@ impl WritePath {
             }
         };
         insert(&trees, batch, first, Memtable::apply_entry);
+        revive(&trees, batch);
         if durability == Durability::Synced {
             self.sync_upto(last).inspect_err(|_| self.background.wake_writers())?;
         }
@@ -468,6 +471,24 @@ impl WritePath {
             self.seal(&mut writer, tree)?;
         }
         Ok(())
+    }
+}
+
+/// Takes the keys whose values `batch` has put into memtables out of the dead ranges, before the batch becomes visible.
+fn revive(trees: &Trees, batch: &WriteBatch) {
+    // See the invariants of `DeadRanges`: between the insertion and this look at the ranges.
+    fence(SeqCst);
+    before_look();
+    for tree in batch.keyspaces().iter().filter_map(|id| trees.get(id)) {
+        let view = tree.view();
+        if view.dead.any() {
+            let ops = batch.iter().filter(|op| op.keyspace == tree.id());
+            ops.for_each(|op| {
+                if let Action::Put { key, .. } = op.action {
+                    view.dead.revive(key);
+                }
+            });
+        }
     }
 }
 

@@ -250,10 +250,11 @@ fn install_ingested(write: &WritePath, complete: Vec<Complete>) -> Result<()> {
         }
     }
     let number = writer.last_seq.plus(1);
-    let (mut changes, mut counted) = (Vec::new(), Vec::new());
+    let (mut changes, mut counted, mut trees) = (Vec::new(), Vec::new(), Vec::new());
     for Complete { tree, finished, counted: bytes } in complete {
         changes.push(placed(&write.background.jobs, &tree, finished, number));
         counted.push(bytes);
+        trees.push(tree);
     }
     if planted!("ingest-of-several-keyspaces-in-several-edits") {
         changes.drain(1..).try_for_each(|change| write.background.jobs.install(change))?;
@@ -261,6 +262,9 @@ fn install_ingested(write: &WritePath, complete: Vec<Complete>) -> Result<()> {
     write.background.jobs.install(changes.into_iter().fold(Change::default(), Change::and))?;
     // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
     drop(counted);
+    if !planted!("ingest-into-a-dead-range") {
+        trees.iter().for_each(|tree| tree.view().dead.forget());
+    }
     writer.last_seq = number;
     write.visibility.publish(number, number).map_err(|_| write.health.gave_up())?;
     write.background.jobs.snapshots.mark_below(number);
