@@ -243,6 +243,8 @@ pub struct CompactionStats {
     pub given_up: u64,
     /// Tables that were dropped unread, because every value in them had expired.
     pub expired_tables: u64,
+    /// Tables that were dropped unread, because a range delete hides all of them.
+    pub deleted_tables: u64,
     /// Tables that were dropped unread, because newer ones have every key of theirs.
     pub hidden_tables: u64,
     /// Tables that were removed from compaction buffers.

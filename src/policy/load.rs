@@ -142,7 +142,7 @@ impl JobClass {
         match plan.reason {
             Reason::Manual => Self::Manual,
             Reason::Searched | Reason::Tombstones | Reason::Fold => Self::IntraLevel,
-            Reason::Expiry | Reason::Hidden | Reason::Released => Self::Upkeep,
+            Reason::Expiry | Reason::Deleted | Reason::Hidden | Reason::Released => Self::Upkeep,
             Reason::DeadSpace | Reason::Read | Reason::Room => Self::Upkeep,
             Reason::Level0Runs | Reason::Readers | Reason::Idle | Reason::Part => match plan.target {
                 0 => Self::IntraLevel0,

@@ -6,7 +6,7 @@ use crate::types::{DeviceId, Key, KeyRange, KeyspaceId, TableId};
 
 /// One background change of one tree: tables to compact into the next level, tables to move there unread, or both at
 /// once. Or a change within one level: tables of level 0 to compact into one of its runs; tables of which much has
-/// expired or is released to compact alone; runs of any level to merge into one; tables to drop, for all of them has expired or is hidden; tables to copy to another
+/// expired or is released to compact alone; runs of any level to merge into one; tables to drop, for all of them has expired, is deleted or is hidden; tables to copy to another
 /// place on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -101,6 +101,8 @@ pub enum Reason {
     Idle,
     /// Values have expired.
     Expiry,
+    /// A range delete hides all of it.
+    Deleted,
     /// Newer tables have every key.
     Hidden,
     /// Readers have gone for whom tables hold much.
@@ -128,6 +130,7 @@ impl fmt::Display for Reason {
             Self::Tombstones => "tombstones",
             Self::Idle => "idle",
             Self::Expiry => "expiry",
+            Self::Deleted => "deleted",
             Self::Hidden => "hidden",
             Self::Released => "released",
             Self::DeadSpace => "dead space",

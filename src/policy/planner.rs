@@ -1,6 +1,6 @@
 //! The planner: asks the policies in order of precedence, over all keyspaces and levels, and returns one plan.
 //!
-//! 1. Tables of which all has expired, or is hidden by newer ones: dropping them costs nothing.
+//! 1. Tables of which all is deleted by a range delete, has expired, or is hidden by newer ones: dropping them costs nothing.
 //! 2. Parts of a level 0 that the pacer lets nobody compact away.
 //! 3. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then level 1,
 //!    and the next levels as far as each is fuller than the one above. Reason: each compaction of level 0 writes all
@@ -24,6 +24,7 @@
 use std::cell::Cell;
 use std::iter;
 
+use super::deleted::next_deleted;
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::hidden::next_hidden;
 use super::release::next_release;
@@ -93,7 +94,8 @@ fn admitted_plan(
         let free: Vec<_> = views.iter().filter(|view| !waiting.contains(&view.keyspace)).copied().collect();
         next_rewrite(&free, space).filter(&admitted)
     };
-    let unread = |view: &TreeView<'_>| next_drop(view).or_else(|| next_hidden(view));
+    let unread =
+        |view: &TreeView<'_>| next_deleted(view).or_else(|| next_drop(view)).or_else(|| next_hidden(view));
     if let Some(plan) = views.iter().find_map(unread).filter(&admitted) {
         return Some(plan);
     }

@@ -209,7 +209,8 @@ mod tests {
     /// Where which tables go, and why.
     fn planned(version: &Version, devices: Vec<DeviceView>, busy: &Claims) -> String {
         let shape = TreeShape::default();
-        let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[] };
+        let view =
+            TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[], deletes: &[] };
         let reads = ReadView { devices, bytes_max: u64::MAX, blocked: [PackId(77)].into(), age: AGE };
         let plan = next_relocation(&[view], &reads);
         plan.map_or("nothing".to_owned(), |plan| {
@@ -256,8 +257,14 @@ mod tests {
         assert_eq!(planned(&version, new, &Claims::default()), "[1] of level 1 to 0 (read)");
         let shape = TreeShape::default();
         let none = Claims::default();
-        let view =
-            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &none, shape: &shape, pins: &[] };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: &version,
+            busy: &none,
+            shape: &shape,
+            pins: &[],
+            deletes: &[],
+        };
         let range = KeyRange::new(*b"x", *b"y");
         let mut busy = Claims::default();
         busy.claim(&within_level(&view, 1, PlanKind::Rewrite, &[], vec![range]).unwrap());

@@ -333,8 +333,14 @@ impl Case {
         }
         let mut busy = Claims::default();
         self.busy.iter().for_each(|(level, range)| busy.claim(&claim_of(*level, range.clone())));
-        let view =
-            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape, pins: &[] };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: &version,
+            busy: &busy,
+            shape: &shape,
+            pins: &[],
+            deletes: &[],
+        };
         let show = |plan: Option<Plan>| plan.map_or("nothing".into(), |plan| show_plan(&version, &plan));
         match (command, arguments) {
             ("pick", []) => show(next_plan(&[view], &self.space(&version), &self.sample(), &self.config)),
@@ -570,7 +576,14 @@ fn a_plan_shows_itself_in_one_line() {
         (2, table(3, 1, parse_range("e-f"), 3)),
     ]);
     let (busy, shape) = Default::default();
-    let view = TreeView { keyspace: KeyspaceId(4), version: &tree, busy: &busy, shape: &shape, pins: &[] };
+    let view = TreeView {
+        keyspace: KeyspaceId(4),
+        version: &tree,
+        busy: &busy,
+        shape: &shape,
+        pins: &[],
+        deletes: &[],
+    };
     let picker = PolicyConfig::leveldb().picker;
     let compaction = picker.pick(&view, 1).unwrap();
     assert_eq!(compaction.to_string(), "compact k4 L1->L2 [a..d] 3145728B L1:t1 L2:t2 (level bytes)");

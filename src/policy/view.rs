@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::catalog::Version;
 use crate::policy::devices::DeviceView;
 use crate::policy::plan::Plan;
-use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Prefix, Seq, TableId};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Prefix, RangeTombstone, Seq, TableId};
 
 /// One tree, as pickers see it.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,8 @@ pub struct TreeView<'a> {
     pub shape: &'a TreeShape,
     /// The numbers at which somebody reads, ascending.
     pub pins: &'a [Seq],
+    /// Range deletes that may hide whole tables. All readers that `pins` does not name see them.
+    pub deletes: &'a [RangeTombstone],
 }
 
 /// Claims of the running jobs of one tree: no two jobs work on overlapping ranges of a level (I12).

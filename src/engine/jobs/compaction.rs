@@ -60,21 +60,26 @@ impl JobContext {
         Ok(())
     }
 
-    /// Drops tables by an edit alone. The edit names nothing new, so nothing must be durable before it: what hides a
-    /// hidden table is in the tree already. The tables' bytes stay until it is durable, as with any job. It records the
+    /// Drops tables by an edit alone. The edit names nothing new. What hides a hidden table is in the tree already; a range
+    /// delete that hides one may be in the log alone, which is made durable before. The tables' bytes stay until it is durable, as with any job. It records the
     /// time at which their values had expired, so that no later opening shows them.
     fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = concerned(&tree.view().version, plan);
         debug_assert!(
-            plan.reason == Reason::Hidden || !self.is_needed_by_a_pin(&version, plan),
+            matches!(plan.reason, Reason::Hidden | Reason::Deleted)
+                || !self.is_needed_by_a_pin(&version, plan),
             "I5: {plan} takes what is newer than a number at which somebody reads"
         );
         let arriving = self.arriving(&version, plan)?;
         let edit = tree_edit(&version, plan, &arriving)?;
+        if plan.reason == Reason::Deleted && !planted!("tables-dropped-before-their-delete-is-durable") {
+            self.log.sync()?;
+        }
         self.install(Change::of_tree(edit))?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
         match plan.reason {
+            Reason::Deleted => self.statistics.deleted(plan.inputs.len() as u64),
             Reason::Hidden => self.statistics.hidden(plan.inputs.len() as u64),
             _ => self.statistics.expired(plan.inputs.len() as u64),
         }

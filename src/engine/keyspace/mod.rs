@@ -6,6 +6,7 @@ pub(in crate::engine) mod dead_ranges;
 pub(in crate::engine) mod expiry;
 pub(in crate::engine) mod fitting_prefix;
 pub(in crate::engine) mod overwrite_ratio;
+pub(in crate::engine) mod range_deletes;
 pub(in crate::engine) mod read_debt;
 pub(crate) mod tree;
 

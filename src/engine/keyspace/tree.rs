@@ -14,6 +14,7 @@ use super::dead_ranges::DeadRanges;
 use super::expiry::AtomicTtl;
 use super::fitting_prefix::FittingPrefix;
 use super::overwrite_ratio::OverwriteRatio;
+use super::range_deletes::RangeDeletes;
 use super::read_debt::ReadDebt;
 use crate::catalog::{BufferList, CompactionBuffer, Version};
 use crate::env::sync::before_look;
@@ -35,6 +36,8 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
+    /// By which tables may go unread.
+    pub(in crate::engine) range_deletes: RangeDeletes,
     pub(in crate::engine) read_debt: ReadDebt,
     pub(in crate::engine) overwrite_ratio: OverwriteRatio,
     /// The length of prefixes where the keyspace has no rule.
@@ -129,6 +132,7 @@ impl Tree {
             chunks,
             view,
             dropped: AtomicBool::new(false),
+            range_deletes: RangeDeletes::default(),
             read_debt: ReadDebt::default(),
             overwrite_ratio: OverwriteRatio::default(),
             fitting_prefix: FittingPrefix::default(),

@@ -519,7 +519,9 @@ impl Store<'_> {
             let Recovering { active, sealed } = recovered;
             let view =
                 View { active, sealed, version: state.version.clone(), buffer: None, dead: Arc::default() };
-            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));
+            let tree = Tree::new((*state.record).clone(), self.chunks.clone(), view);
+            note_range_deletes(&tree);
+            trees.insert(id, Arc::new(tree));
         }
         trees
     }
@@ -597,6 +599,17 @@ impl Engine {
         self.start_threads()?;
         let bytes = self.write.writer()?.lock().wal.bytes();
         if bytes > self.settings().limits.memtable_bytes / 4 { self.write.seal_all() } else { Ok(()) }
+    }
+}
+
+/// Notes the range deletes of a tree's memtables, and that those of its tables are to be looked at.
+fn note_range_deletes(tree: &Tree) {
+    let view = tree.view();
+    for tombstone in view.memtables().flat_map(|memtable| memtable.range_tombstones()) {
+        tree.range_deletes.note(tombstone, &view);
+    }
+    if view.version.runs().any(|(_, run)| run.range_tombstones() > 0) {
+        tree.range_deletes.mark_unread();
     }
 }
 

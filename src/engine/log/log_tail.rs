@@ -64,6 +64,13 @@ impl LogTail {
         Ok(floor)
     }
 
+    /// Makes durable what is in the log.
+    pub(in crate::engine) fn sync(&self) -> Result<()> {
+        let log = self.writer()?.lock().wal.durable().clone();
+        self.alarm.health.check_writable()?;
+        log.sync().map_err(|error| self.alarm.poison(error))
+    }
+
     /// Releases the log before `floor`, which the manifest does not need any more.
     pub(in crate::engine) fn release(&self, floor: SegmentId) -> Result<()> {
         let (released, log) = {

@@ -25,6 +25,7 @@ pub(crate) struct Statistics {
     intra_l0: AtomicU64,
     releases: AtomicU64,
     expired_tables: AtomicU64,
+    deleted_tables: AtomicU64,
     hidden_tables: AtomicU64,
     trimmed_tables: AtomicU64,
     moves: AtomicU64,
@@ -125,6 +126,11 @@ impl Statistics {
     /// The compaction that has just been counted gave up what tables held for readers that have gone.
     pub(in crate::engine) fn released(&self) {
         self.releases.fetch_add(1, Relaxed);
+    }
+
+    /// So many tables are gone, for range deletes hide them.
+    pub(in crate::engine) fn deleted(&self, tables: u64) {
+        self.deleted_tables.fetch_add(tables, Relaxed);
     }
 
     /// So many tables are gone, for newer ones have all of their keys.
@@ -229,6 +235,7 @@ impl Statistics {
             releases: self.releases.load(Relaxed),
             given_up: self.given_up.load(Relaxed),
             expired_tables: self.expired_tables.load(Relaxed),
+            deleted_tables: self.deleted_tables.load(Relaxed),
             hidden_tables: self.hidden_tables.load(Relaxed),
             trimmed_tables: self.trimmed_tables.load(Relaxed),
             moves: self.moves.load(Relaxed),

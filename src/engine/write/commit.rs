@@ -41,7 +41,7 @@ use crate::options::Durability;
 use crate::policy::{self, Slowdown, WriterVerdict};
 use crate::store::memtable::{Memtable, RANGE_TOMBSTONE_BYTES};
 use crate::store::wal::{Durable, LogBatch};
-use crate::types::Seq;
+use crate::types::{KeyRange, RangeTombstone, Seq, UpperBound};
 
 /// What an entry takes in a memtable besides key and value, in bytes, about.
 const ENTRY_OVERHEAD_BYTES: u64 = 60;
@@ -140,6 +140,9 @@ impl WritePath {
             self.sync_upto(last).inspect_err(|_| self.background.wake_writers())?;
         }
         self.visibility.publish(first, last).map_err(|_| self.health.gave_up())?;
+        if batch.range_deletes() > 0 && note_range_deletes(&trees, batch, first) {
+            self.background.scheduler.wake();
+        }
         self.statistics.user_write(batch.count(), batch.user_bytes());
         Ok(Ok(last))
     }
@@ -472,6 +475,18 @@ impl WritePath {
         }
         Ok(())
     }
+}
+
+/// Notes the range deletes of `batch` that hide whole tables. Returns whether there is one.
+fn note_range_deletes(trees: &Trees, batch: &WriteBatch, first: Seq) -> bool {
+    let mut noted = false;
+    for (op, seq) in batch.iter().zip(first.0..) {
+        if let (Action::DeleteRange { start, end }, Some(tree)) = (op.action, trees.get(&op.keyspace)) {
+            let range = KeyRange::half_open(start, UpperBound::from_bytes(end));
+            noted |= tree.range_deletes.note(RangeTombstone { range, seq: Seq(seq) }, &tree.view());
+        }
+    }
+    noted
 }
 
 /// Takes the keys whose values `batch` has put into memtables out of the dead ranges, before the batch becomes visible.

@@ -20,7 +20,8 @@ fn next(tables: &[(u8, TableRecord)], busy: &Claims, upto: u64) -> String {
     config.picker_mut().group_bytes = 2 << 20;
     let mut shape = config.layout.measure(&version);
     shape.expiring = Some(Expiring { upto, ttl: 80, oldest_pin: None });
-    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape, pins: &[] };
+    let view =
+        TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape, pins: &[], deletes: &[] };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     let inputs =
         |plan: &Plan| plan.inputs.iter().map(|input| input.table.0.to_string()).collect::<Vec<_>>().join(" ");
@@ -94,6 +95,7 @@ fn what_is_newer_than_a_pin_stays_and_what_is_deleted_alone_goes() {
             busy: &Claims::default(),
             shape: &shape,
             pins: &[],
+            deletes: &[],
         };
         next_drop(&view).is_some()
     };
@@ -132,6 +134,7 @@ fn a_table_of_unknown_timestamps_is_compacted_once_and_none_while_that_fails() {
         busy: &Claims::default(),
         shape: &shape,
         pins: &[],
+        deletes: &[],
     };
     assert_eq!(next_expiry_compaction(&view, 1 << 20), None);
 }

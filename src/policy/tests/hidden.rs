@@ -18,7 +18,14 @@ fn next(tables: &[(u8, TableRecord)], busy: &Claims, pins: &[u64]) -> String {
     let (version, shape) = (version(tables.to_vec()), TreeShape::default());
     let config = PolicyConfig::leveldb_sized(1 << 30, 1 << 40);
     let pins: Vec<_> = pins.iter().copied().map(Seq).collect();
-    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape, pins: &pins };
+    let view = TreeView {
+        keyspace: KeyspaceId(0),
+        version: &version,
+        busy,
+        shape: &shape,
+        pins: &pins,
+        deletes: &[],
+    };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     plan.map_or("nothing".into(), |plan| {
         let ids: Vec<_> = plan.inputs.iter().map(|input| input.table.0.to_string()).collect();

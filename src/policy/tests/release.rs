@@ -21,7 +21,14 @@ fn next_in(tables: &[(u8, TableRecord)], busy: &Claims, pins: &[u64], shape: Tre
     let mut config = PolicyConfig::leveldb_sized(1 << 30, 1 << 40);
     config.picker_mut().group_bytes = 2 << 20;
     let pins: Vec<_> = pins.iter().copied().map(Seq).collect();
-    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape, pins: &pins };
+    let view = TreeView {
+        keyspace: KeyspaceId(0),
+        version: &version,
+        busy,
+        shape: &shape,
+        pins: &pins,
+        deletes: &[],
+    };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     let inputs =
         |plan: &Plan| plan.inputs.iter().map(|input| input.table.0.to_string()).collect::<Vec<_>>().join(" ");

@@ -45,8 +45,14 @@ fn merges_come_to_an_end_and_leave_no_level_that_is_due() {
         for step in 0.. {
             assert!(step < 300, "seed {seed}: {config:?}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view =
-                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
+            let view = TreeView {
+                keyspace: KeyspaceId(0),
+                version: &tree,
+                busy: &busy,
+                shape: &shape,
+                pins: &[],
+                deletes: &[],
+            };
             let load = LoadState::default();
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &config) else { break };
             let edit = carried_out(&plan, &tree, 1000 + step);
@@ -120,7 +126,14 @@ fn a_last_level_that_is_full_is_merged_in_its_place_and_then_goes_down() {
     };
     let pick = |tree: &Version| {
         let (busy, shape) = (Claims::default(), config.layout.measure(tree));
-        let view = TreeView { keyspace: KeyspaceId(0), version: tree, busy: &busy, shape: &shape, pins: &[] };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: tree,
+            busy: &busy,
+            shape: &shape,
+            pins: &[],
+            deletes: &[],
+        };
         config.picker.pick(&view, 2).unwrap().to_string()
     };
     let five = pick(&tree_of([(1, 1), (5, 20)]));

@@ -157,6 +157,7 @@ impl Load {
                 busy: &busy,
                 shape: &shape,
                 pins: &[],
+                deletes: &[],
             };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &self.config)
             else {

@@ -141,6 +141,7 @@ fn compaction_to_json(compaction: &CompactionStats) -> Value {
         "passed": passed_to_json(compaction),
         "given_up": compaction.given_up,
         "expired_tables": compaction.expired_tables,
+        "deleted_tables": compaction.deleted_tables,
         "hidden_tables": compaction.hidden_tables,
         "records_in": compaction.records_in,
         "records_out": compaction.records_out,

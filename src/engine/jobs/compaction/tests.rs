@@ -524,6 +524,7 @@ fn random_plans(lab: &Lab, picker: &Picker, dice: &mut Dice) -> Vec<Plan> {
             busy: &busy,
             shape: &shape,
             pins: &[],
+            deletes: &[],
         };
         let level = dice.below(u64::from(DEEPEST) + 1) as u8;
         let plan = if level == 0 && dice.below(3) == 0 {
@@ -676,7 +677,7 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
 fn next_release(lab: &Lab, picker: &Picker) -> Option<Plan> {
     let (busy, shape) = (Claims::default(), TreeShape::default());
     let (version, pins) = (&lab.version, &lab.snapshots[..]);
-    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins };
+    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins, deletes: &[] };
     let config = PolicyConfig { picker: *picker, ..PolicyConfig::leveldb() };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     // A level of several runs is folded once nothing is left to release.

@@ -214,7 +214,8 @@ impl Background {
         let policy = &self.jobs.settings.load().policy;
         let shape = tree.layout(policy).measure(&version);
         let pins = self.jobs.snapshots.list();
-        let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape, pins: &pins };
+        let (shape, pins, deletes) = (&shape, &pins, &[][..]);
+        let view = TreeView { keyspace: tree.id(), version: &version, busy, shape, pins, deletes };
         let pick = pick(&policy.picker, &view);
         let end = match &pick {
             RangePick::Plan(plan) => end_of(plan, &version),

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use super::{Background, State};
 use crate::catalog::Version;
-use crate::engine::keyspace::tree::Tree;
+use crate::engine::keyspace::tree::{Tree, View};
 use crate::env::sync::{MutexGuard, Rank};
 use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
-use crate::types::{KeyspaceId, Seq, TableId};
+use crate::types::{KeyspaceId, RangeTombstone, Seq, TableId};
 
 impl Background {
     /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
@@ -74,13 +74,19 @@ impl Background {
         Rank::Writer.assert_not_held();
         let none = Claims::default();
         let costs = &self.pressure.load().costs;
+        // In this order: whoever begins to read later, and is in neither, sees what is visible.
+        let visible = self.jobs.log.visibility.newest();
         let pins = self.jobs.snapshots.list();
-        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
+        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape, Vec<RangeTombstone>)> = self
             .trees()
             .values()
             .filter(|tree| may(tree.id()))
             .map(|tree| {
-                let version = tree.view().version.clone();
+                let view = tree.view();
+                let version = view.version.clone();
+                let is_busy = busy.get(&tree.id()).is_some_and(|claims| !claims.is_empty());
+                self.note_unread(tree, &view);
+                let deletes = tree.range_deletes.list(&view, visible, is_busy);
                 let layout = tree.layout(&self.jobs.settings.load().policy);
                 let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
                 shape.expiring = self.jobs.expiring(tree);
@@ -94,20 +100,37 @@ impl Background {
                 } else {
                     shape.idle = idle;
                 }
-                (tree.id(), version, shape)
+                (tree.id(), version, shape, deletes)
             })
             .collect();
         let views: Vec<TreeView<'_>> = versions
             .iter()
-            .map(|(keyspace, version, shape)| TreeView {
+            .map(|(keyspace, version, shape, deletes)| TreeView {
                 keyspace: *keyspace,
                 version,
                 busy: busy.get(keyspace).unwrap_or(&none),
                 shape,
                 pins: &pins,
+                deletes,
             })
             .collect();
         plan(&views)
+    }
+}
+
+impl Background {
+    /// Notes the range deletes of tables that nobody has looked at since the store was opened.
+    fn note_unread(&self, tree: &Tree, view: &View) {
+        if !tree.range_deletes.take_unread() {
+            return;
+        }
+        for (_, table) in view.version.tables().filter(|(_, table)| table.range_tombstones > 0) {
+            // A table that cannot be read is found by whoever needs it.
+            let Ok(table) = self.jobs.cache.table(table) else { continue };
+            for tombstone in table.range_tombstones() {
+                tree.range_deletes.note(tombstone.clone(), view);
+            }
+        }
     }
 }
 

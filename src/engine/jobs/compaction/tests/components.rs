@@ -33,7 +33,14 @@ fn random_plan(lab: &Lab, picker: &Picker, busy: &Claims, dice: &mut Dice) -> Op
         *place = (dice.below(2) > 0).then(|| tables.get(dice.below(9) as usize).copied()).flatten();
     }
     let version = &lab.version;
-    let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &lab.snapshots };
+    let view = TreeView {
+        keyspace: KeyspaceId(0),
+        version,
+        busy,
+        shape: &shape,
+        pins: &lab.snapshots,
+        deletes: &[],
+    };
     match dice.below(7) {
         0 | 1 => picker.pick_within(&view),
         2 => match picker.pick_range(&view, dice.below(3) as u8, Some(&random_range(dice))) {
@@ -78,8 +85,14 @@ fn merged_for_tombstones(lab: &mut Lab, picker: &Picker, cutter: &Cutter) -> u32
         assert!(jobs < 200, "{:?}", lab.version);
         let (busy, shape) = (Claims::default(), TreeShape::default());
         let (version, pins) = (lab.version.clone(), lab.snapshots.clone());
-        let view =
-            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape, pins: &pins };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: &version,
+            busy: &busy,
+            shape: &shape,
+            pins: &pins,
+            deletes: &[],
+        };
         let Some(plan) = picker.pick_within(&view) else { return jobs };
         assert_eq!(plan.reason, Reason::Tombstones);
         let (edit, tables) = lab.carry_out(&plan, cutter, lab.next_id);
