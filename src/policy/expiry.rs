@@ -119,12 +119,15 @@ pub(super) fn bottoms<'a>(view: &TreeView<'a>) -> impl Iterator<Item = (u8, usiz
 /// Whether nothing older than `table` lies in its range, and no job works there. `table` is in the run at `at` of
 /// `level`.
 fn is_free(view: &TreeView<'_>, level: u8, at: usize, table: &TableMeta) -> bool {
-    let is_clear = |run: &Run| {
-        planted!("expired-table-gone-before-what-it-hides") || run.overlapping(&table.range).next().is_none()
-    };
-    let mut below = view.version.levels().filter(|(below, _)| *below > level);
     !view.busy.conflicts(level, &table.range)
-        && view.version.level(level).runs[at + 1..].iter().all(is_clear)
+        && (planted!("expired-table-gone-before-what-it-hides") || is_bottom(view, level, at, table))
+}
+
+/// Whether nothing older lies in the range of `table`, which is in the run at `at` of `level`.
+pub(super) fn is_bottom(view: &TreeView<'_>, level: u8, at: usize, table: &TableMeta) -> bool {
+    let is_clear = |run: &Run| run.overlapping(&table.range).next().is_none();
+    let mut below = view.version.levels().filter(|(below, _)| *below > level);
+    view.version.level(level).runs[at + 1..].iter().all(is_clear)
         && below.all(|(_, state)| state.runs.iter().all(is_clear))
 }
 

@@ -126,7 +126,7 @@ pub enum JobClass {
     Deep,
     /// Within a level below level 0: for readers, or a fold that no compaction waits for.
     IntraLevel,
-    /// What makes space: rewrites, and compactions of what has expired or was released.
+    /// What makes space: rewrites, and compactions of what has expired, or was deleted or released.
     Upkeep,
     /// A caller asked for it and waits.
     Manual,
@@ -141,6 +141,7 @@ impl JobClass {
     pub fn of(plan: &Plan) -> Self {
         match plan.reason {
             Reason::Manual => Self::Manual,
+            Reason::Tombstones if plan.target > plan.source => Self::Upkeep,
             Reason::Searched | Reason::Tombstones | Reason::Fold => Self::IntraLevel,
             Reason::Expiry | Reason::Deleted | Reason::Hidden | Reason::Released => Self::Upkeep,
             Reason::DeadSpace | Reason::Read | Reason::Room => Self::Upkeep,

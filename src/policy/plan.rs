@@ -95,7 +95,7 @@ pub enum Reason {
     Readers,
     /// Lookups search tables of the largest level often that overlap each other.
     Searched,
-    /// A table of the deepest level holds many tombstones, and others there what they hide.
+    /// Tables hold many tombstones, and others in the same level or the next one what they hide.
     Tombstones,
     /// Nobody is there.
     Idle,

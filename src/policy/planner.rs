@@ -9,7 +9,8 @@
 //!    space under writers that never rest (I11).
 //! 5. Every other level that is due, by score, or in the picker's order if it has one; level 0 before the others if the
 //!    pacer says so.
-//! 6. Tables of which much has expired, then those that hold much for readers that have gone; then merges within a
+//! 6. Tables of which much has expired, then those that hold much for readers that have gone, then those whose tombstones
+//!    hide much; then merges within a
 //!    level, where the layout has several runs there, or folds, where it is to have one.
 //! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
 //!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
@@ -38,6 +39,12 @@ use crate::policy::relocation::next_relocation;
 use crate::policy::rewriter::next_rewrite;
 use crate::policy::view::{SpaceView, TreeView};
 use crate::types::KeyspaceId;
+
+/// Divisor: tables are compacted for their tombstones alone if these hide this part of what is read.
+const HIDDEN_PARTS: u64 = 2;
+
+/// The same in idle time. What is left takes an eighth of the space.
+const HIDDEN_PARTS_IDLE: u64 = 8;
 
 /// A level that is due.
 struct Due<'a> {
@@ -146,6 +153,10 @@ fn admitted_plan(
         .or_else(|| expiry_compaction(next_release))
         .or_else(|| {
             let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
+            free.find_map(|view| for_tombstones(view, config)).filter(&admitted)
+        })
+        .or_else(|| {
+            let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
             free.find_map(|view| config.picker.pick_within(view)).filter(&admitted)
         })
         .or_else(|| for_readers.find(&admitted))
@@ -170,6 +181,15 @@ fn cheaper(view: &TreeView<'_>, plan: Plan, costs: &Costs, config: &PolicyConfig
     let mut windows = config.layout.fewer_runs(view.version, (bytes(0), bytes(1)), costs).into_iter();
     let within = windows.find_map(|window| config.picker.intra_l0(view, &window, Evenness::Any));
     within.map_or(plan, |within| Plan { reason: Reason::Level0Runs, ..within })
+}
+
+/// What is worth doing for the tombstones of a tree. In idle time nobody pays for what is written.
+fn for_tombstones(view: &TreeView<'_>, config: &PolicyConfig) -> Option<Plan> {
+    if !config.layout.has_intra_l0() || view.shape.put_off {
+        return None;
+    }
+    let parts = if view.shape.idle { HIDDEN_PARTS_IDLE } else { HIDDEN_PARTS };
+    config.picker.pick_tombstones(view, parts)
 }
 
 /// What is worth doing in a level 0 that is not due.

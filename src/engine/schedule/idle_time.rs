@@ -1,4 +1,4 @@
-//! Idle-time compaction: level 0 is compacted while nobody uses the store.
+//! Idle-time compaction: level 0, and what tombstones hide, is compacted while nobody uses the store.
 //!
 //! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes
 //! ([`read_debt`](crate::engine::keyspace::read_debt)). In idle time it holds up nobody, so it is done before
@@ -12,9 +12,12 @@
 
 use std::time::Duration;
 
+use crate::engine::keyspace::tree::View;
 use crate::engine::pace::users::Seen;
 use crate::engine::schedule::background::Background;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::OrderedMutex;
+use crate::error::{ErrorKind, Result};
 
 /// The shortest period over which users are watched. While they are there and something waits for idle time, this is
 /// also how often they are looked at.
@@ -31,12 +34,64 @@ impl IdleTime {
     }
 }
 
+/// Divisor: memtables are sealed in idle time if their tombstones hide this part of what the tables hold,
+const HIDDEN_PARTS: u64 = 8;
+
+/// and at least so many bytes.
+const HIDDEN_BYTES_MIN: u64 = 1 << 20;
+
+/// Whether the tombstones of the active memtable hide a good part of the tables, if each hides a record of the mean size.
+fn holds_tombstones(view: &View) -> bool {
+    let tombstones = view.active.tombstones();
+    if tombstones == 0 || !view.sealed.is_empty() {
+        return false;
+    }
+    let (bytes, entries) = view
+        .version
+        .runs()
+        .fold((0, 0), |(bytes, entries), (_, run)| (bytes + run.bytes(), entries + run.entries()));
+    let hidden = u128::from(bytes) * u128::from(tombstones.min(entries)) / u128::from(entries.max(1));
+    hidden >= HIDDEN_BYTES_MIN.into() && hidden * u128::from(HIDDEN_PARTS) >= bytes.into()
+}
+
 impl Background {
     /// Whether there may be something to do in idle time.
     pub(in crate::engine) fn could_use_idle_time(&self) -> bool {
         self.jobs.settings.load().policy.layout.has_intra_l0()
             && !self.jobs.storage.is_short_of_space()
-            && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
+            && self.trees().values().any(|tree| {
+                let view = tree.view();
+                !view.version.level(0).runs.is_empty()
+                    || holds_tombstones(&view)
+                    || view.version.runs().any(|(_, run)| run.tombstones() > 0)
+            })
+    }
+
+    /// Seals the memtables whose tombstones hide a good part of their trees, so that the space comes back though nobody
+    /// writes any more. Returns whether there was one. The segment of the log ends with them, so that it can be released.
+    pub(in crate::engine) fn seal_tombstones(&self) -> Result<bool> {
+        let trees = self.trees();
+        let due: Vec<_> = trees.values().filter(|tree| holds_tombstones(&tree.view())).collect();
+        if due.is_empty() || self.jobs.storage.is_short_of_space() {
+            return Ok(false);
+        }
+        let mut writer = self.jobs.log.writer()?.lock();
+        self.jobs.health.check_writable()?;
+        self.jobs.log.visibility.wait_for(writer.last_seq).map_err(|_| self.jobs.health.gave_up())?;
+        self.jobs.storage.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
+            ErrorKind::DiskFull => error,
+            _ => self.jobs.alarm.poison(error),
+        })?;
+        self.jobs.ids.segments_used(writer.wal.next_id());
+        self.jobs.preallocator.ask();
+        for tree in due {
+            tree.seal(writer.last_seq);
+        }
+        writer.active_bytes = trees.values().map(|tree| tree.view().active.bytes()).sum();
+        drop(writer);
+        self.sample_load();
+        self.scheduler.wake();
+        Ok(true)
     }
 
     /// Whether users leave the machine alone, or almost.

@@ -350,6 +350,10 @@ impl Background {
             if self.is_idle() {
                 plan = due(true).plan;
                 plan = plan.filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
+                // What fails here fails again in whoever writes next.
+                if plan.is_none() && number == 0 && self.seal_tombstones().unwrap_or(false) {
+                    look_again = earlier(look_again, Some(IDLE_PERIOD));
+                }
             } else {
                 look_again = earlier(look_again, Some(IDLE_PERIOD));
             }

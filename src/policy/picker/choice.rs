@@ -124,6 +124,32 @@ impl<'a> Choice<'a> {
         compacted.saturating_mul(parts) >= met
     }
 
+    /// Whether the tombstones of the victims that are compacted hide at least one part in `parts` of what is read, if each hides a
+    /// record that they meet. What moves costs nothing, and comes nearer to what it hides.
+    pub(super) fn gives_up(&self, parts: u64) -> bool {
+        let tombstones: u64 = self.compacted().map(|table| table.tombstones).sum();
+        let met =
+            |count: fn(&TableMeta) -> u64| self.target_inputs.iter().map(|table| count(table)).sum::<u64>();
+        let (entries, bytes) = (met(|table| table.entries), met(TableMeta::bytes));
+        let hidden = u128::from(bytes) * u128::from(tombstones.min(entries)) / u128::from(entries.max(1));
+        let compacted: u64 = self.compacted().map(|table| table.bytes()).sum();
+        let read = u128::from(compacted.saturating_add(bytes));
+        if read == 0 { self.hides_deeper() } else { hidden > 0 && hidden * u128::from(parts) >= read }
+    }
+
+    /// Whether something lies deeper than the target that tombstones of the victims may hide.
+    fn hides_deeper(&self) -> bool {
+        let Source { view, level, .. } = self.source;
+        let deeper = || view.version.levels().filter(|(deeper, _)| *deeper > level + 1);
+        let meets =
+            |table: &TableMeta| deeper().any(|(_, state)| state.overlapping(&table.range).next().is_some());
+        self.victims.iter().any(|table| table.tombstones > 0 && meets(table))
+    }
+
+    pub(super) fn victims(&self) -> &[&'a Arc<TableMeta>] {
+        &self.victims
+    }
+
     pub(super) fn is_busy(&self) -> bool {
         self.claims(self.islands()).iter().any(|range| self.source.is_busy(range))
     }

@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
     }
 
     /// Steps 2 to 4; nothing when a running job is in the way.
-    fn choose(self, range: &KeyRange) -> Option<Choice<'a>> {
+    pub(super) fn choose(self, range: &KeyRange) -> Option<Choice<'a>> {
         let choice = Choice::of(self, self.closed(range)).filter(|choice| !choice.is_busy())?;
         if !choice.has_target_inputs() {
             return Some(choice);

@@ -85,6 +85,16 @@ pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>>
     })
 }
 
+/// What to take next of sections that are `worth` it, at any age.
+pub(super) fn choose_worth<'a>(
+    source: Source<'a>,
+    is_worth: impl Fn(&Choice<'_>) -> bool,
+) -> Option<Choice<'a>> {
+    let sections = sections(source);
+    let mut choices = sections.iter().filter_map(|section| source.choose_section(&section.range));
+    choices.find(|choice| is_worth(choice))
+}
+
 /// What to take next of the oldest run, and of what lies over it.
 fn choose_oldest<'a>(source: Source<'a>, sections: &[Section]) -> Option<Choice<'a>> {
     let oldest = source.state.runs.last()?;

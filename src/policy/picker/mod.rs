@@ -28,6 +28,8 @@
 //! `Components` puts on top of the target what it takes, and merges nothing with what is there (`components`). `Guards` takes
 //! what lies between the guards of a level (`guards`). `Levels` merges whole levels, or all that lies in a part of one
 //! (`levels`). `Drain` takes geared levels down (`drain`).
+//!
+//! Where what goes down is merged, tables are also taken for what their tombstones hide (`tombstones`).
 
 mod choice;
 mod components;
@@ -39,6 +41,7 @@ mod intra_l0;
 mod level0;
 mod levels;
 mod overlap;
+mod tombstones;
 mod window;
 mod within;
 
@@ -250,6 +253,22 @@ impl Picker {
             | Self::RatioWindow(WindowConfig { victims: config, .. }) => fold::next(view, config),
             Self::Levels(_) | Self::Guards(..) => None,
         }
+    }
+
+    /// The next compaction of tables whose tombstones hide at least one part in `parts` of what it reads, the highest level first; or
+    /// of tables with little else than tombstones that hide nothing. Only where what goes down is merged.
+    #[must_use]
+    pub fn pick_tombstones(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
+        if !matches!(self, Self::Cursor(_) | Self::LeastOverlap(_)) {
+            return None;
+        }
+        let has_some = |level: &u8| view.version.level(*level).runs.iter().any(|run| run.tombstones() > 0);
+        let mut levels = (0..LEVELS as u8).filter(has_some);
+        let down = levels.find_map(|level| {
+            let source = self.source(view, level).filter(|_| !view.shape.stacks[usize::from(level) + 1])?;
+            source.plan(&tombstones::choose(source, parts)?, Reason::Tombstones, None)
+        });
+        down.or_else(|| tombstones::bare(view, self.config()))
     }
 
     /// How often a table of so many bytes of the largest level is searched by lookups before it is merged with those that

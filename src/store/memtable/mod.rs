@@ -41,6 +41,8 @@ pub struct Memtable {
     filter: MemtableFilter,
     range_tombstones: RangeTombstones,
     entries: AtomicU64,
+    /// Tombstones of single keys among them.
+    tombstones: AtomicU64,
     /// Larger than every sequence number while the memtable is empty.
     min_seq: AtomicU64,
 }
@@ -62,6 +64,7 @@ impl Memtable {
             filter: MemtableFilter::default(),
             range_tombstones: RangeTombstones::default(),
             entries: AtomicU64::new(0),
+            tombstones: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
         }
     }
@@ -99,7 +102,10 @@ impl Memtable {
     pub fn apply_entry(&self, seq: Seq, action: &Action<'_>) {
         match *action {
             Action::Put { key, value } => self.insert(key, Stamp::new(seq, Kind::Put), value),
-            Action::Delete { key } => self.insert(key, Stamp::new(seq, Kind::Delete), &[]),
+            Action::Delete { key } => {
+                self.insert(key, Stamp::new(seq, Kind::Delete), &[]);
+                self.tombstones.fetch_add(1, Relaxed);
+            }
             Action::DeleteRange { .. } => {}
         }
     }
@@ -189,6 +195,12 @@ impl Memtable {
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries.load(Relaxed)
+    }
+
+    /// Number of tombstones of single keys among them.
+    #[must_use]
+    pub fn tombstones(&self) -> u64 {
+        self.tombstones.load(Relaxed)
     }
 
     /// Whether there is no entry.
