@@ -29,7 +29,7 @@
 //!
 //! Index and data blocks are [`block`](super::block)s, the filter block a [`filter`](super::filter), the range tombstone
 //! block a list of [`tombstones`](super::tombstones), the properties block [`Properties`]. An index entry's key and stamp are the *separator* of its data block, its value the block's
-//! handle:
+//! handle, and behind it a byte 1 if the block is *single*:
 //!
 //! * every entry of the block is at or before (separator, stamp) in entry order;
 //! * every entry of the next block is behind it.
@@ -37,6 +37,9 @@
 //! So the first index entry at or behind (key, stamp) names the only block that can hold the first data entry at or
 //! behind (key, stamp). If that block has no such entry, the search falls between two blocks, and the entry is the
 //! first one of the next block.
+//!
+//! **Single blocks.** A block with one entry, of a large value, is single: its separator is the entry's own key and stamp. So
+//! a reader knows both without the block, and reads the value only if somebody wants it.
 //!
 //! **Partitions.** The index and filter of a large table are divided, so that a reader of one key needs a small part of
 //! them. A partition has the index entries of consecutive data blocks and the filter of their keys. No user key is in
@@ -125,6 +128,36 @@ impl BlockHandle {
     #[must_use]
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.length.into())
+    }
+}
+
+/// Where a data block lies, as an index has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DataHandle {
+    /// The place.
+    pub block: BlockHandle,
+    /// Whether it has one entry, whose key and stamp are the index entry's.
+    pub is_single: bool,
+}
+
+impl DataHandle {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = self.block.encode().to_vec();
+        bytes.extend(self.is_single.then_some(1));
+        bytes
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// As [`BlockHandle::decode`], or when what follows the handle is not a single byte 1.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        match bytes.split_at_checked(HANDLE_BYTES) {
+            Some((handle, [1])) => Ok(Self { block: BlockHandle::decode(handle)?, is_single: true }),
+            _ => Ok(Self { block: BlockHandle::decode(bytes)?, is_single: false }),
+        }
     }
 }
 

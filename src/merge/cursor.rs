@@ -36,6 +36,17 @@ pub trait Cursor {
         false
     }
 
+    /// Whether the value of the current entry is yet to be read: [`Cursor::read_value`] comes before `value` then.
+    #[inline]
+    fn is_unread(&self) -> bool {
+        false
+    }
+
+    /// Reads the value of the current entry, if it is unread.
+    fn read_value(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Moves to the first entry at or behind (`key`, `stamp`).
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Self::Error>;
 

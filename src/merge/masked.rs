@@ -182,6 +182,14 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Cursor for Masked<C, T> {
         self.cursor.value()
     }
 
+    fn is_unread(&self) -> bool {
+        self.cursor.is_unread()
+    }
+
+    fn read_value(&mut self) -> Result<(), C::Error> {
+        self.cursor.read_value().inspect_err(|_| self.valid = false)
+    }
+
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), C::Error> {
         let moved = self.cursor.seek(key, stamp);
         self.settle_forward(moved)

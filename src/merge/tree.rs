@@ -98,14 +98,14 @@ impl<C: Cursor> Merge<C, Backward> {
     ///
     /// # Errors
     /// The first error of a source.
-    pub fn newest_of(&mut self, key: &[u8], stamp: Stamp) -> Result<Option<&C>, C::Error> {
+    pub fn newest_of(&mut self, key: &[u8], stamp: Stamp) -> Result<Option<&mut C>, C::Error> {
         self.valid = false;
         for source in &mut self.sources {
             source.seek(key, stamp)?;
         }
         // A source that waits has no version of the key.
         let of_key =
-            self.sources.iter().filter(|source| source.valid() && !source.waits() && source.key() == key);
+            self.sources.iter_mut().filter(|source| source.valid() && !source.waits() && source.key() == key);
         Ok(of_key.max_by_key(|source| source.stamp()))
     }
 
@@ -149,6 +149,20 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
     pub fn current(&self) -> &C {
         debug_assert!(self.valid, "the merge stands on no entry");
         &self.sources[self.winner]
+    }
+
+    /// Reads the value of the current entry, if it is unread.
+    ///
+    /// # Errors
+    /// That of the source. The merge is not valid after that.
+    #[inline]
+    pub fn read_value(&mut self) -> Result<(), C::Error> {
+        if self.current().is_unread() { self.read_unread() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn read_unread(&mut self) -> Result<(), C::Error> {
+        self.sources[self.winner].read_value().inspect_err(|_| self.valid = false)
     }
 
     /// User key of the current entry.

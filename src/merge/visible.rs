@@ -4,6 +4,8 @@
 //! number, unless that is a tombstone. In a forward walk that version is the first one met. In a backward walk it is
 //! the last one, so the candidate's value is pinned (not copied) until the merge has left its key.
 //!
+//! A value is read only if its entry is shown.
+//!
 //! To skip versions, a few steps are tried and then a seek: behind the key, before it, or, backward, to the newest
 //! version that the reader sees. So a key costs no more than a few steps and two seeks, however many versions it has.
 //!
@@ -118,6 +120,8 @@ impl<C: Cursor> VisibleForward<C> {
     fn settle(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
         if self.merge.valid() && self.is_hidden(self.merge.stamp(), outlook) {
             self.pass_hidden(edge, outlook)
+        } else if self.merge.valid() {
+            self.merge.read_value()
         } else {
             Ok(())
         }
@@ -151,7 +155,11 @@ impl<C: Cursor> VisibleForward<C> {
             }
         }
         self.crossing.tell_forward(outlook);
-        Ok(())
+        if self.merge.valid() && !self.is_hidden(self.merge.stamp(), outlook) {
+            self.merge.read_value()
+        } else {
+            Ok(())
+        }
     }
 
     #[inline(always)]
@@ -310,6 +318,10 @@ impl<C: PinValue> VisibleBackward<C> {
                 self.leave_key()?;
                 return Ok(newest);
             }
+            if self.merge.current().is_unread() {
+                // A newer version may hide it.
+                return self.jump_to_newest();
+            }
             newest = (stamp.kind() == Kind::Put).then(|| (stamp, self.merge.current().pin_value()));
             let may_be_same = self.merge.step()?;
             if !may_be_same || !self.merge.valid() || self.merge.key() != self.key {
@@ -325,7 +337,8 @@ impl<C: PinValue> VisibleBackward<C> {
         let upto = if planted!("newest-version-taken-for-a-snapshots") { Seq::MAX } else { self.upto };
         let newest = self.merge.newest_of(&self.key, Stamp::upto(upto))?;
         let put = newest.filter(|newest| newest.stamp().kind() == Kind::Put);
-        let found = put.map(|newest| (newest.stamp(), newest.pin_value()));
+        let found = put.map(|newest| newest.read_value().map(|()| (newest.stamp(), newest.pin_value())));
+        let found = found.transpose()?;
         self.merge.seek_before(&self.key, Stamp::MAX)?;
         Ok(found)
     }

@@ -142,6 +142,19 @@ impl Cursor for Source {
     }
 
     #[inline(always)]
+    fn is_unread(&self) -> bool {
+        match self {
+            Self::Memtable(_) => false,
+            Self::Run(cursor) => cursor.is_unread(),
+            Self::Masked(cursor) => cursor.is_unread(),
+        }
+    }
+
+    fn read_value(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.read_value())
+    }
+
+    #[inline(always)]
     fn waits(&self) -> bool {
         match self {
             Self::Run(cursor) => cursor.waits(),
@@ -239,6 +252,14 @@ impl Sought {
     }
 }
 
+/// What a scan wants of runs.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    sought: Option<&'a Sought>,
+    /// Whether a large value is read only once its entry is to be shown.
+    is_lazy: bool,
+}
+
 /// A part of a view on its way to be a source.
 struct Part {
     /// `None` if nothing of it is sought.
@@ -253,14 +274,18 @@ fn part_of(
     path: &ReadPath,
     (level, run): (u8, &Run),
     upto: Seq,
-    sought: Option<&Sought>,
+    Wanted { sought, is_lazy }: Wanted<'_>,
     region: Option<Region>,
 ) -> Result<Part> {
     let cache = &path.cache;
     let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
     let own = (run.range_tombstones() > 0).then(tombstones);
     let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(path, run))?;
-    let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
+    let cursor = || {
+        let cursor = TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level));
+        if is_lazy { cursor.lazy() } else { cursor }
+    };
+    let cursor = wanted.then(cursor);
     Ok(Part { source: cursor.map(Source::Run), own, region })
 }
 
@@ -270,25 +295,25 @@ fn parts_of(
     view: &View,
     (level, run): (u8, &Run),
     upto: Seq,
-    sought: Option<&Sought>,
+    wanted: Wanted<'_>,
 ) -> Result<Vec<Part>> {
     let is_single = view.version.level(level).depth() == 1;
     let list = view.buffer_of(level).filter(|list| is_single && !list.lacks().is_everything());
     let (Some(buffer), Some(_)) = (&view.buffer, list) else {
-        return Ok(vec![part_of(path, (level, run), upto, sought, None)?]);
+        return Ok(vec![part_of(path, (level, run), upto, wanted, None)?]);
     };
     let [kept, rest] = Region::both(buffer, level, run);
     let mut parts = Vec::new();
     for run in kept.list().runs() {
-        parts.push(part_of(path, (level, run), upto, sought, Some(kept.clone()))?);
+        parts.push(part_of(path, (level, run), upto, wanted, Some(kept.clone()))?);
     }
-    parts.push(part_of(path, (level, run), upto, sought, Some(rest))?);
+    parts.push(part_of(path, (level, run), upto, wanted, Some(rest))?);
     Ok(parts)
 }
 
 /// The sources of a view, without the entries that range tombstones hide from a reader at `upto`, and without runs
 /// that have nothing that is `sought`. The range tombstones of such runs still count.
-fn sources(path: &ReadPath, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
+fn sources(path: &ReadPath, view: &View, upto: Seq, wanted: Wanted<'_>) -> Result<Vec<Source>> {
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
         let own = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
@@ -297,9 +322,9 @@ fn sources(path: &ReadPath, view: &View, upto: Seq, sought: Option<&Sought>) -> 
     let mut parts: Vec<Part> = memtables.collect();
     for (level, run) in view.version.runs().filter(|(_, run)| !run.is_empty()) {
         if view.buffer.is_some() {
-            parts.extend(parts_of(path, view, (level, run), upto, sought)?);
+            parts.extend(parts_of(path, view, (level, run), upto, wanted)?);
         } else {
-            parts.push(part_of(path, (level, run), upto, sought, None)?);
+            parts.push(part_of(path, (level, run), upto, wanted, None)?);
         }
     }
     let mut sources = Vec::with_capacity(parts.len());
@@ -401,7 +426,10 @@ impl Scan {
     }
 
     fn sources(&self) -> Result<Vec<Source>> {
-        sources(&self.path, &self.sight.view, self.sight.seq, self.sought.as_ref())
+        let Sight { view, seq, expiry, .. } = &self.sight;
+        // A stored value says whether it has expired.
+        let wanted = Wanted { sought: self.sought.as_ref(), is_lazy: expiry.is_none() };
+        sources(&self.path, view, *seq, wanted)
     }
 
     /// A new forward merge over what the scan sees, without its bounds. Not valid before the first seek.

@@ -275,7 +275,8 @@ impl WritePath {
                 }
             }
             if !tables.is_empty() {
-                let tables = TablesCursor::cached(self.read.cache.clone(), tables, Unit::of_level(level));
+                let tables =
+                    TablesCursor::cached(self.read.cache.clone(), tables, Unit::of_level(level)).lazy();
                 let found = newer_in(tables, range, since)?;
                 if found.is_some() {
                     return Ok(found);

@@ -11,7 +11,9 @@ use crate::format::block::{BlockBuilder, put_head_of_single};
 use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
 use crate::format::filter::{FilterBuilder, FilterMark};
-use crate::format::table::{self, BlockHandle, Codec, Footer, HANDLE_BYTES, PartitionHandle, Properties};
+use crate::format::table::{
+    self, BlockHandle, Codec, DataHandle, Footer, HANDLE_BYTES, PartitionHandle, Properties,
+};
 use crate::format::timestamped;
 use crate::format::tombstones;
 use crate::store::files::pack::PackWriter;
@@ -93,6 +95,8 @@ struct PendingBlock {
     handle: BlockHandle,
     /// The keys up to its last one.
     keys: FilterMark,
+    /// Whether it has but one entry, of a large value.
+    is_single: bool,
 }
 
 impl TableBuilder {
@@ -337,7 +341,8 @@ impl TableBuilder {
             self.hot_blocks.push(WrittenBlock { handle, bytes: self.scratch.clone() });
         }
         self.blocks += 1;
-        self.pending = Some(PendingBlock { last_key, last_stamp, handle, keys: self.filter.mark() });
+        let keys = self.filter.mark();
+        self.pending = Some(PendingBlock { last_key, last_stamp, handle, keys, is_single: false });
         pack.drain()
     }
 
@@ -362,7 +367,8 @@ impl TableBuilder {
         self.blocks += 1;
         let handle = BlockHandle { offset: place.offset, length };
         let keys = self.filter.mark();
-        self.pending = Some(PendingBlock { last_key: key.to_vec(), last_stamp: stamp, handle, keys });
+        let last_key = key.to_vec();
+        self.pending = Some(PendingBlock { last_key, last_stamp: stamp, handle, keys, is_single: true });
         pack.drain()
     }
 
@@ -390,9 +396,12 @@ impl TableBuilder {
     fn index_pending(&mut self, next_key: Option<&[u8]>) {
         if let Some(block) = self.pending.take() {
             let mut separator = Vec::new();
-            let stamp = table::separator(&block.last_key, block.last_stamp, next_key, &mut separator);
+            // The separator before the same key is the last entry's own key and stamp.
+            let next = if block.is_single { Some(&*block.last_key) } else { next_key };
+            let stamp = table::separator(&block.last_key, block.last_stamp, next, &mut separator);
             let ends_key = next_key != Some(&block.last_key) || planted!("key-in-two-partitions");
-            let entry = IndexEntry { end: 0, stamp, handle: block.handle, keys: block.keys, ends_key };
+            let handle = DataHandle { block: block.handle, is_single: block.is_single };
+            let entry = IndexEntry { end: 0, stamp, handle, keys: block.keys, ends_key };
             self.index.push(&separator, entry);
         }
     }
@@ -411,7 +420,7 @@ struct IndexEntry {
     /// Where the separator ends.
     end: usize,
     stamp: Stamp,
-    handle: BlockHandle,
+    handle: DataHandle,
     /// The keys up to the last one of the block.
     keys: FilterMark,
     /// Whether the next block begins with another user key.

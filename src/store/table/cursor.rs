@@ -6,6 +6,9 @@
 //!
 //! In a table with partitions the cursor walks from one to the next, as if each were a table.
 //!
+//! A *lazy* cursor stands on the entry of a single block without reading it, by the key and stamp of the index. The block is read
+//! when its value is asked for.
+//!
 //! The cursor holds at most one block, span and piece at a time. It holds a pinned table only weakly, so that an idle
 //! cursor keeps no whole table in memory.
 
@@ -143,6 +146,9 @@ pub(crate) struct TableCursor {
     stamp: Stamp,
     /// Range of the value in the block's buffer.
     value: Range<usize>,
+    is_lazy: bool,
+    /// Whether it stands on the entry of a single block that is not loaded.
+    is_unread: bool,
 }
 
 impl TableCursor {
@@ -169,7 +175,15 @@ impl TableCursor {
             kept: 0,
             stamp: Stamp::MAX,
             value: 0..0,
+            is_lazy: false,
+            is_unread: false,
         }
+    }
+
+    /// The same cursor, but lazy.
+    pub(crate) fn lazy(mut self) -> Self {
+        self.is_lazy = true;
+        self
     }
 
     /// The current entry's value, in a form that outlives the cursor: a buffer, and the value's range in it.
@@ -188,6 +202,7 @@ impl TableCursor {
         let Some(at) = at.filter(|at| *at < whole.partitions()) else { return Ok(false) };
         if *here != Some(at) {
             self.block = None;
+            self.is_unread = false;
             self.at = NOWHERE;
             self.table = match self.fetch {
                 Fetch::Cached { .. } => self.cache.partition_arc(whole, at)?,
@@ -214,6 +229,26 @@ impl TableCursor {
         let goes_on = at == self.at.wrapping_add(1);
         self.block = None;
         self.at = at;
+        if self.is_lazy && self.stand_unread() {
+            return Ok(());
+        }
+        self.load_block(goes_on, towards)
+    }
+
+    /// Stands on the entry of the block, if that is single.
+    fn stand_unread(&mut self) -> bool {
+        let Some((prefix, suffix, stamp)) = self.table.single(self.at) else { return false };
+        self.key.clear();
+        self.key.extend_from_slice(prefix);
+        self.key.extend_from_slice(suffix);
+        (self.stamp, self.value, self.kept, self.entry, self.is_unread) = (stamp, 0..0, 0, 0, true);
+        true
+    }
+
+    /// Loads the block at the cursor's place, if there is one.
+    fn load_block(&mut self, goes_on: bool, towards: Towards) -> Result<()> {
+        let at = self.at;
+        self.is_unread = false;
         if let Some(pinned) = &self.pinned {
             if let Some(pinned) = pinned.upgrade() {
                 self.is_far = true;
@@ -411,7 +446,7 @@ impl TableCursor {
 
     fn first_of(&mut self, at: usize) -> Result<()> {
         self.load(at, Towards::End)?;
-        while self.block.is_none() && self.enter(self.partition().map(|at| at + 1))? {
+        while !self.valid() && self.enter(self.partition().map(|at| at + 1))? {
             self.at = BEFORE_THE_FIRST;
             self.load(0, Towards::End)?;
         }
@@ -421,11 +456,11 @@ impl TableCursor {
     }
 
     fn last_of(&mut self, at: Option<usize>) -> Result<()> {
-        self.block = None;
+        (self.block, self.is_unread) = (None, false);
         if let Some(at) = at {
             self.load(at, Towards::Start)?;
         }
-        while self.block.is_none() && self.enter(self.partition().and_then(|at| at.checked_sub(1)))? {
+        while !self.valid() && self.enter(self.partition().and_then(|at| at.checked_sub(1)))? {
             self.load(self.table.blocks().saturating_sub(1), Towards::Start)?;
         }
         if let Some(last) = self.block.as_ref().map(|block| block.len() - 1) {
@@ -461,7 +496,31 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn valid(&self) -> bool {
-        self.block.is_some()
+        self.block.is_some() || self.is_unread
+    }
+
+    #[inline]
+    fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
+    fn read_value(&mut self) -> Result<()> {
+        if !self.is_unread {
+            return Ok(());
+        }
+        let (key, stamp) = (std::mem::take(&mut self.key), self.stamp);
+        self.load_block(false, Towards::End)?;
+        self.stand(0);
+        let is_same = self.block.as_ref().is_some_and(|block| block.len() == 1)
+            && self.key == key
+            && self.stamp == stamp;
+        if is_same || planted!("single-block-taken-at-its-index's-word") {
+            return Ok(());
+        }
+        self.block = None;
+        let place = place_of(&self.table, &self.cache, &mut self.file)?;
+        let at = self.table.handle(self.at).map_or(0, |handle| handle.offset);
+        Err(place.file.corruption(place.extent.offset + at, "a block is not what its index says"))
     }
 
     #[inline]
@@ -476,6 +535,7 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn value(&self) -> &[u8] {
+        debug_assert!(!self.is_unread, "the value has not been read");
         self.block.as_ref().and_then(|block| block.buffer().get(self.value.clone())).unwrap_or_default()
     }
 
@@ -507,6 +567,11 @@ impl Cursor for TableCursor {
         self.enter_for(key)?;
         let at = self.table.block_for(key, stamp);
         self.load(at, Towards::Start)?;
+        if self.is_unread {
+            // As in `seek`: it is the first entry at or behind the place, unless it really lies before it.
+            let lies_before = self.key == key && self.stamp > stamp;
+            return if lies_before { Ok(()) } else { self.last_of(at.checked_sub(1)) };
+        }
         let Some(block) = &self.block else { return self.seek_last() };
         match block.seek(key, stamp) {
             // As in `seek`.
@@ -528,14 +593,10 @@ impl Cursor for TableCursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        if self.next_in_block() || self.block.is_none() { Ok(()) } else { self.first_of(self.at + 1) }
+        if self.next_in_block() || !self.valid() { Ok(()) } else { self.first_of(self.at + 1) }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if self.prev_in_block() || self.block.is_none() {
-            Ok(())
-        } else {
-            self.last_of(self.at.checked_sub(1))
-        }
+        if self.prev_in_block() || !self.valid() { Ok(()) } else { self.last_of(self.at.checked_sub(1)) }
     }
 }

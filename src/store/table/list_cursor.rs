@@ -62,6 +62,8 @@ pub(crate) struct TablesCursor<L> {
     cached: Option<Unit>,
     /// Whether a seek may leave the table behind a gap unopened.
     may_wait: bool,
+    /// Whether values of single blocks are read only when they are asked for.
+    is_lazy: bool,
     at: usize,
     table: Option<TableCursor>,
     /// Whether the cursor stands before the table at `at`, which is not open.
@@ -74,7 +76,8 @@ impl<L: TableList> TablesCursor<L> {
     /// A cursor that reads through the block cache, which keeps large records by `unit`.
     pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
         let at = 0;
-        Self { cache, list, cached: Some(unit), may_wait: false, at, table: None, waits: false, ahead: None }
+        let (cached, may_wait, is_lazy) = (Some(unit), false, false);
+        Self { cache, list, cached, may_wait, is_lazy, at, table: None, waits: false, ahead: None }
     }
 
     /// A cursor that reads large pieces past the cache, and all of the list. It tells the devices of what lies up to `ahead_bytes`
@@ -83,13 +86,19 @@ impl<L: TableList> TablesCursor<L> {
         let tables = || (0..list.tables()).filter_map(|at| list.table(at)).map(|table| &**table);
         let ahead = (ahead_bytes > 0)
             .then(|| Box::new(ReadAhead::of_entries(cache.packs().clone(), tables(), ahead_bytes)));
-        Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false, ahead }
+        let (cached, may_wait, is_lazy) = (None, false, false);
+        Self { cache, list, cached, may_wait, is_lazy, at: 0, table: None, waits: false, ahead }
     }
 
     /// The same cursor, but a seek that ends between two tables waits there ([`Cursor::waits`]), since most scans end
     /// before the second table. A run of level 0 has gaps where parts of it have been compacted.
     pub(crate) fn waiting(self) -> Self {
         Self { may_wait: true, ..self }
+    }
+
+    /// The same cursor, but a large value is read only when it is asked for ([`Cursor::read_value`]).
+    pub(crate) fn lazy(self) -> Self {
+        Self { is_lazy: true, ..self }
     }
 
     /// See [`TableCursor::pin_value`].
@@ -107,7 +116,8 @@ impl<L: TableList> TablesCursor<L> {
         if let Some(meta) = self.list.table(at) {
             let reader = self.cache.table_arc(meta)?;
             let fetch = self.cached.map_or(Fetch::Readahead, |unit| Fetch::cached(&self.cache, meta, unit));
-            self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
+            let cursor = TableCursor::new(self.cache.clone(), reader, fetch);
+            self.table = Some(if self.is_lazy { cursor.lazy() } else { cursor });
         }
         Ok(self.table.as_mut())
     }
@@ -220,6 +230,16 @@ impl<L: TableList> Cursor for TablesCursor<L> {
     #[inline]
     fn kept(&self) -> usize {
         self.table.as_ref().map_or(0, Cursor::kept)
+    }
+
+    #[inline]
+    fn is_unread(&self) -> bool {
+        self.table.as_ref().is_some_and(Cursor::is_unread)
+    }
+
+    fn read_value(&mut self) -> Result<()> {
+        let result = self.table.as_mut().map_or(Ok(()), Cursor::read_value);
+        self.guard(result)
     }
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {

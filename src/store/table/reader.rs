@@ -22,8 +22,8 @@ use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
 use crate::format::filter::{Filter, PrefixProbe};
 use crate::format::table::{
-    BlockHandle, FOOTER_BYTES, Footer, Opened, PARTITION_HANDLE_BYTES, PartitionHandle, Properties,
-    check_block, open_block, open_block_in,
+    BlockHandle, DataHandle, FOOTER_BYTES, Footer, Opened, PARTITION_HANDLE_BYTES, PartitionHandle,
+    Properties, check_block, open_block, open_block_in,
 };
 use crate::format::tombstones;
 use crate::merge::key_head;
@@ -54,6 +54,8 @@ pub(crate) struct TableReader {
     fence_pointers: FencePointers,
     /// Of the data blocks; none in a table with partitions.
     handles: Box<[BlockHandle]>,
+    /// Places of the single blocks among them, ascending.
+    singles: Box<[u32]>,
     partitions: Box<[Partition]>,
     /// Whether this is a partition.
     is_part: bool,
@@ -127,6 +129,7 @@ impl TableReader {
             index: None,
             fence_pointers: FencePointers::new(&[]),
             handles: Box::default(),
+            singles: Box::default(),
             partitions: Box::default(),
             is_part: false,
             filter: None,
@@ -142,7 +145,7 @@ impl TableReader {
             let decoded = decoded.map(|handle| handle.map(Partition::new));
             table.partitions = decoded.collect::<Result<_, _>>().map_err(|e| place.malformed(at, &e))?;
         } else {
-            table.handles = handles_of(&index).map_err(|e| place.malformed(at, &e))?;
+            (table.handles, table.singles) = handles_of(&index).map_err(|e| place.malformed(at, &e))?;
         }
         table.set_index(index);
         Ok(table)
@@ -253,6 +256,17 @@ impl TableReader {
         self.handles.get(at).copied()
     }
 
+    /// If block `at` is single, the prefix and the rest of its entry's key, and the stamp.
+    #[inline]
+    pub(crate) fn single(&self, at: usize) -> Option<(&[u8], &[u8], Stamp)> {
+        if self.singles.is_empty() {
+            return None;
+        }
+        self.singles.binary_search(&u32::try_from(at).ok()?).ok()?;
+        let index = self.index.as_ref()?;
+        Some((index.prefix(), index.suffix(at), self.stamp(index.stamp(at))))
+    }
+
     /// Index of the block under `handle`.
     pub(crate) fn position_of(&self, handle: BlockHandle) -> Option<usize> {
         self.handles.binary_search_by_key(&handle.offset, |handle| handle.offset).ok()
@@ -311,15 +325,23 @@ impl TableReader {
             + self.index.as_ref().map_or(0, Block::memory_bytes)
             + self.fence_pointers.memory_bytes()
             + size_of_val(&*self.handles)
+            + size_of_val(&*self.singles)
             + size_of_val(&*self.partitions)
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)
             + bounds.sum::<usize>()
     }
 }
 
-/// The handles of the data blocks of an index.
-fn handles_of(index: &Block) -> Result<Box<[BlockHandle]>, Malformed> {
-    (0..index.len()).map(|entry| BlockHandle::decode(index.value(entry))).collect()
+/// The handles of the data blocks of an index, and which of them are single.
+fn handles_of(index: &Block) -> Result<(Box<[BlockHandle]>, Box<[u32]>), Malformed> {
+    let mut singles = Vec::new();
+    let handles = (0..index.len()).map(|entry| {
+        let DataHandle { block, is_single } = DataHandle::decode(index.value(entry))?;
+        singles.extend(is_single.then_some(entry as u32));
+        Ok(block)
+    });
+    let handles = handles.collect::<Result<_, Malformed>>()?;
+    Ok((handles, singles.into()))
 }
 
 /// The end of a table, read at once instead of by three reads that wait for each other.

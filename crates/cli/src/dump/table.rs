@@ -12,8 +12,8 @@ use terrace::format::checksum::Place;
 use terrace::format::filter::Filter;
 use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use terrace::format::table::{
-    BlockHandle, FOOTER_BYTES, Footer, PARTITION_HANDLE_BYTES, PartitionHandle, Properties, TABLE_MAGIC,
-    open_block,
+    BlockHandle, DataHandle, FOOTER_BYTES, Footer, PARTITION_HANDLE_BYTES, PartitionHandle, Properties,
+    TABLE_MAGIC, open_block,
 };
 use terrace::format::tombstones;
 use terrace::types::{Kind, PackId};
@@ -192,8 +192,8 @@ impl Table<'_> {
         (handle, index): (BlockHandle, &Block),
         printer: &mut Printer<W>,
     ) -> io::Result<()> {
-        (0..index.len()).try_for_each(|at| match BlockHandle::decode(index.value(at)) {
-            Ok(block) => self.dump_block(footer, block, printer),
+        (0..index.len()).try_for_each(|at| match DataHandle::decode(index.value(at)) {
+            Ok(handle) => self.dump_block(footer, handle.block, printer),
             Err(error) => printer.malformed(1, self.offset + handle.offset, &error),
         })
     }

@@ -13,7 +13,7 @@ use terrace::format::edit::Edit;
 use terrace::format::log::FrameReader;
 use terrace::format::manifest::EDIT_FRAME;
 use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
-use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, open_block};
+use terrace::format::table::{BlockHandle, DataHandle, FOOTER_BYTES, Footer, open_block};
 use terrace::types::{Extent, TableId};
 use terrace::{Compression, Db, Durability, KeyspaceOptions, Options, WriteBatch};
 
@@ -248,7 +248,7 @@ impl Image {
                 let place = Place { id: footer.table.0, offset: handle.offset };
                 let index = open_block(place, &table[span(handle)]).unwrap().into_owned();
                 let index = Block::decode(index).unwrap();
-                (0..index.len()).map(|at| span(BlockHandle::decode(index.value(at)).unwrap())).collect()
+                (0..index.len()).map(|at| span(DataHandle::decode(index.value(at)).unwrap().block)).collect()
             });
             let parts = [footer.index, footer.filter, footer.tombstones, Some(footer.properties)];
             let parts = parts.into_iter().flatten().map(span).chain(std::iter::once(footer_at..table.len()));

@@ -125,7 +125,7 @@ impl TableReader {
         index: Block,
         filter: Option<Filter>,
     ) -> Result<Self> {
-        let handles = handles_of(&index).map_err(|e| place.malformed(handle.index, &e))?;
+        let (handles, singles) = handles_of(&index).map_err(|e| place.malformed(handle.index, &e))?;
         let mut part = Self {
             id: self.id,
             number: self.number,
@@ -133,6 +133,7 @@ impl TableReader {
             index: None,
             fence_pointers: FencePointers::new(&[]),
             handles,
+            singles,
             partitions: Box::default(),
             is_part: true,
             filter,
