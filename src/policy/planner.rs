@@ -144,21 +144,16 @@ fn admitted_plan(
         }
     }
     let late_rewrite = if late { rewrite(&waiting) } else { None };
-    let expiry_compaction = |next: fn(&TreeView<'_>, u64) -> Option<Plan>| {
+    let free = |next: &dyn Fn(&TreeView<'_>) -> Option<Plan>| {
         let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
-        free.find_map(|view| next(view, config.picker.group_bytes())).filter(&admitted)
+        free.find_map(next).filter(&admitted)
     };
+    let group_bytes = config.picker.group_bytes();
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, &load.costs, config));
-    (late_rewrite.or_else(|| expiry_compaction(next_expiry_compaction)))
-        .or_else(|| expiry_compaction(next_release))
-        .or_else(|| {
-            let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
-            free.find_map(|view| for_tombstones(view, config)).filter(&admitted)
-        })
-        .or_else(|| {
-            let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
-            free.find_map(|view| config.picker.pick_within(view)).filter(&admitted)
-        })
+    (late_rewrite.or_else(|| free(&|view| next_expiry_compaction(view, group_bytes))))
+        .or_else(|| free(&|view| next_release(view, group_bytes)))
+        .or_else(|| free(&|view| for_tombstones(view, config)))
+        .or_else(|| free(&|view| config.picker.pick_within(view)))
         .or_else(|| for_readers.find(&admitted))
         .or_else(|| rewrite(&waiting))
         .or_else(|| next_relocation(views, &space.reads).filter(|plan| waiting.is_empty() && admitted(plan)))

@@ -163,7 +163,7 @@ mod tests {
     use crate::catalog::testing::{record, version};
     use crate::format::edit::TableRecord;
     use crate::policy::{Claims, TreeShape};
-    use crate::types::{KeyRange, KeyspaceId, PackId, TableId};
+    use crate::types::{KeyRange, PackId, TableId};
 
     const AGE: u16 = 3;
     const TABLE: u64 = 4096;
@@ -209,8 +209,7 @@ mod tests {
     /// Where which tables go, and why.
     fn planned(version: &Version, devices: Vec<DeviceView>, busy: &Claims) -> String {
         let shape = TreeShape::default();
-        let view =
-            TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[], deletes: &[] };
+        let view = TreeView::of(version, busy, &shape);
         let reads = ReadView { devices, bytes_max: u64::MAX, blocked: [PackId(77)].into(), age: AGE };
         let plan = next_relocation(&[view], &reads);
         plan.map_or("nothing".to_owned(), |plan| {
@@ -257,14 +256,7 @@ mod tests {
         assert_eq!(planned(&version, new, &Claims::default()), "[1] of level 1 to 0 (read)");
         let shape = TreeShape::default();
         let none = Claims::default();
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: &version,
-            busy: &none,
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let view = TreeView::of(&version, &none, &shape);
         let range = KeyRange::new(*b"x", *b"y");
         let mut busy = Claims::default();
         busy.claim(&within_level(&view, 1, PlanKind::Rewrite, &[], vec![range]).unwrap());

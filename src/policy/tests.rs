@@ -333,14 +333,7 @@ impl Case {
         }
         let mut busy = Claims::default();
         self.busy.iter().for_each(|(level, range)| busy.claim(&claim_of(*level, range.clone())));
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: &version,
-            busy: &busy,
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let view = TreeView::of(&version, &busy, &shape);
         let show = |plan: Option<Plan>| plan.map_or("nothing".into(), |plan| show_plan(&version, &plan));
         match (command, arguments) {
             ("pick", []) => show(next_plan(&[view], &self.space(&version), &self.sample(), &self.config)),

@@ -24,6 +24,14 @@ pub struct TreeView<'a> {
     pub deletes: &'a [RangeTombstone],
 }
 
+#[cfg(test)]
+impl<'a> TreeView<'a> {
+    /// A tree of the first keyspace, without readers at past numbers and without range deletes.
+    pub fn of(version: &'a Version, busy: &'a Claims, shape: &'a TreeShape) -> Self {
+        TreeView { keyspace: KeyspaceId(0), version, busy, shape, pins: &[], deletes: &[] }
+    }
+}
+
 /// Claims of the running jobs of one tree: no two jobs work on overlapping ranges of a level (I12).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Claims {

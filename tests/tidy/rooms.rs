@@ -38,6 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "pacer",
             "level0",
             "expiry",
+            "deleted",
             "hidden",
             "release",
             "picker",

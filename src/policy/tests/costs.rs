@@ -125,14 +125,7 @@ impl Store {
             let tree = &self.load.tree;
             let shape = self.load.config.layout.measure_with_debt(tree, self.read_debt, &costs);
             let (busy, load) = (Claims::default(), LoadState { costs, ..LoadState::default() });
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(tree, &busy, &shape);
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &self.load.config) else {
                 break;
             };

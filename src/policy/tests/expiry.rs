@@ -20,8 +20,7 @@ fn next(tables: &[(u8, TableRecord)], busy: &Claims, upto: u64) -> String {
     config.picker_mut().group_bytes = 2 << 20;
     let mut shape = config.layout.measure(&version);
     shape.expiring = Some(Expiring { upto, ttl: 80, oldest_pin: None });
-    let view =
-        TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape, pins: &[], deletes: &[] };
+    let view = TreeView::of(&version, busy, &shape);
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     let inputs =
         |plan: &Plan| plan.inputs.iter().map(|input| input.table.0.to_string()).collect::<Vec<_>>().join(" ");
@@ -89,14 +88,8 @@ fn what_is_newer_than_a_pin_stays_and_what_is_deleted_alone_goes() {
         let version = version(vec![(1, table.clone())]);
         let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: oldest_pin.map(Seq) };
         let shape = TreeShape { expiring: Some(expiring), ..TreeShape::default() };
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: &version,
-            busy: &Claims::default(),
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let busy = Claims::default();
+        let view = TreeView::of(&version, &busy, &shape);
         next_drop(&view).is_some()
     };
     for table in [table, deleted] {
@@ -128,13 +121,7 @@ fn a_table_of_unknown_timestamps_is_compacted_once_and_none_while_that_fails() {
     let version = version(unknown.to_vec());
     let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: None };
     let shape = TreeShape { expiring: Some(expiring), put_off: true, ..TreeShape::default() };
-    let view = TreeView {
-        keyspace: KeyspaceId(0),
-        version: &version,
-        busy: &Claims::default(),
-        shape: &shape,
-        pins: &[],
-        deletes: &[],
-    };
+    let busy = Claims::default();
+    let view = TreeView::of(&version, &busy, &shape);
     assert_eq!(next_expiry_compaction(&view, 1 << 20), None);
 }

@@ -84,14 +84,7 @@ fn i11_a_level_of_staggered_runs_becomes_one_run_by_bounded_jobs() {
         for step in 0.. {
             assert!(step < 3000, "seed {seed}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let load = LoadState::default();
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &config) else { break };
             // A group of victims, and in each run what they meet.
@@ -141,14 +134,7 @@ fn i11_a_level_0_that_is_due_waits_for_the_folds_of_its_place() {
         let (level_bytes, mut folded) = (tree.bytes(1), 0);
         for step in 0.. {
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let load = LoadState::default();
             let plan = next_plan(&[view], &SpaceView::default(), &load, config).unwrap();
             if plan.source == 0 {
@@ -179,14 +165,7 @@ fn a_manual_compaction_folds_no_more_than_its_range() {
         for step in 0.. {
             assert!(step < 200, "seed {seed}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let pick = match config.picker.pick_range(&view, 1, Some(&range)) {
                 RangePick::Done => config.picker.pick_alone(&view, &range, |_| false),
                 pick => pick,
@@ -213,14 +192,7 @@ fn i11_only_a_fold_that_nothing_waits_for_is_put_off() {
         let (busy, mut shape) = (Claims::default(), config.layout.measure(&tree));
         let mut next = |put_off| {
             shape.put_off = put_off;
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config)
         };
         let (now, later) = (next(false).unwrap(), next(true));

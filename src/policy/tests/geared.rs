@@ -26,8 +26,7 @@ fn tree_of(levels: [u64; 4]) -> Version {
 
 fn planned(config: &PolicyConfig, tree: &Version, busy: &Claims) -> Option<String> {
     let shape = config.layout.measure(tree);
-    let view =
-        TreeView { keyspace: KeyspaceId(0), version: tree, busy, shape: &shape, pins: &[], deletes: &[] };
+    let view = TreeView::of(tree, busy, &shape);
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), config);
     plan.map(|plan| plan.to_string())
 }
@@ -90,14 +89,7 @@ fn steps_come_to_an_end_and_leave_no_level_that_is_due() {
         for step in 0.. {
             assert!(step < 1200, "seed {seed}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let load = LoadState::default();
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &config) else { break };
             let edit = carried_out(&plan, &tree, 1000 + step);

@@ -92,8 +92,7 @@ impl Growing {
     fn start(&mut self) -> bool {
         let shape = self.config.layout.measure(&self.tree);
         let (version, busy) = (&self.tree, &self.busy);
-        let view =
-            TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[], deletes: &[] };
+        let view = TreeView::of(version, busy, &shape);
         let (space, load) = Default::default();
         let Some(plan) = next_plan(&[view], &space, &load, &self.config) else { return false };
         assert!(!self.busy.conflicts_with(&plan), "{plan}");
@@ -193,14 +192,7 @@ fn stacked(bytes: &[u64]) -> Version {
 fn compacted(guarded: GuardedConfig, tree: &Version) -> Option<Vec<u64>> {
     let config = config(guarded);
     let (shape, busy) = (config.layout.measure(tree), Claims::default());
-    let view = TreeView {
-        keyspace: KeyspaceId(0),
-        version: tree,
-        busy: &busy,
-        shape: &shape,
-        pins: &[],
-        deletes: &[],
-    };
+    let view = TreeView::of(tree, &busy, &shape);
     let plan = config.picker.pick(&view, LAST)?;
     assert!(plan.source == LAST && plan.target == LAST && !plan.stacks, "{plan}");
     Some(plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1.epoch.0).collect())

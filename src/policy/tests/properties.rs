@@ -183,14 +183,7 @@ fn i2_i12_plans_over_levels_of_several_runs_put_nothing_on_top() {
             for step in 0.. {
                 assert!(step < 500, "seed {seed}: {tree:?}");
                 let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-                let view = TreeView {
-                    keyspace: KeyspaceId(0),
-                    version: &tree,
-                    busy: &busy,
-                    shape: &shape,
-                    pins: &[],
-                    deletes: &[],
-                };
+                let view = TreeView::of(&tree, &busy, &shape);
                 let load = LoadState::default();
                 let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &config) else { break };
                 let edit = carried_out(&plan, &tree, 1000 + step);
@@ -224,14 +217,7 @@ fn a_manual_compaction_merges_whatever_runs_there_are() {
             let mut rest = Some(range.clone());
             while let Some(range) = rest.take() {
                 let (busy, shape) = Default::default();
-                let view = TreeView {
-                    keyspace: KeyspaceId(0),
-                    version: &tree,
-                    busy: &busy,
-                    shape: &shape,
-                    pins: &[],
-                    deletes: &[],
-                };
+                let view = TreeView::of(&tree, &busy, &shape);
                 let pick = config.picker.pick_range(&view, level, Some(&range));
                 let RangePick::Plan(plan) = pick else { break };
                 // Below level 0, the caller goes on behind what was taken.
@@ -250,14 +236,7 @@ fn a_manual_compaction_merges_whatever_runs_there_are() {
         }
         loop {
             let (busy, shape) = Default::default();
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             match config.picker.pick_alone(&view, &range, |_| false) {
                 RangePick::Plan(plan) => carry_out(&mut tree, &plan),
                 RangePick::Done => break,
@@ -291,14 +270,7 @@ pub(super) fn plans_beside_each_other(
         let mut busy = Claims::default();
         let mut running: Vec<Plan> = Vec::new();
         loop {
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let window = random_window(&tree, &mut dice);
             let fold =
                 if dice.below(3) == 0 { config.picker.intra_l0(&view, &window, Evenness::Any) } else { None };
@@ -358,14 +330,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
         for step in 0.. {
             let shape = TreeShape { idle: true, ..TreeShape::default() };
             let busy = Claims::default();
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -393,14 +358,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
     let given = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     let (tree, busy) = (random_tree(&mut Dice(0)), Claims::default());
     let shape = TreeShape { idle: true, ..TreeShape::default() };
-    let view = TreeView {
-        keyspace: KeyspaceId(0),
-        version: &tree,
-        busy: &busy,
-        shape: &shape,
-        pins: &[],
-        deletes: &[],
-    };
+    let view = TreeView::of(&tree, &busy, &shape);
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &given);
     assert_eq!(plan, None, "with a given ratio idle time is used for nothing");
     assert!(
@@ -419,14 +377,7 @@ fn read_triggered_intra_l0_compactions_leave_no_key_in_two_runs_of_a_window() {
         for step in 0.. {
             let shape = TreeShape { read_debt_bytes: u64::MAX, ..TreeShape::default() };
             let busy = Claims::default();
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -460,14 +411,7 @@ fn i3_holds_whatever_intra_l0_compactions_come_between_flushes_and_compactions()
         let mut tree = random_tree(&mut dice);
         for step in 0..40 {
             let (busy, shape) = Default::default();
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let window = random_window(&tree, &mut dice);
             let plan = match dice.below(8) {
                 0 => None,
@@ -520,14 +464,7 @@ fn i2_a_manual_compaction_empties_the_range_step_by_step() {
             let mut steps = 0;
             loop {
                 let (busy, shape) = Default::default();
-                let view = TreeView {
-                    keyspace: KeyspaceId(0),
-                    version: &tree,
-                    busy: &busy,
-                    shape: &shape,
-                    pins: &[],
-                    deletes: &[],
-                };
+                let view = TreeView::of(&tree, &busy, &shape);
                 let plan = match config.picker.pick_range(&view, level, Some(&range)) {
                     RangePick::Plan(plan) => plan,
                     RangePick::Done => break,
@@ -557,14 +494,7 @@ fn repeated_plans_bring_every_level_below_its_limit() {
             assert!(step < 500, "seed {seed}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
             only_runs_due |= shape.only_runs_due;
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -641,14 +571,7 @@ fn a_level_0_that_waits_is_not_held_up_by_the_next_job_of_level_1() {
     let shape = case.config.layout.measure(&tree);
     let mut busy = Claims::default();
     let pick = |busy: &Claims| {
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: &tree,
-            busy,
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let view = TreeView::of(&tree, busy, &shape);
         next_plan(&[view], &SpaceView::default(), &LoadState::default(), &case.config)
     };
     assert_eq!(pick(&busy).unwrap().source, 0);
@@ -767,14 +690,7 @@ fn a_round_of_sections_goes_through_level_0() {
         let (all, mut jobs) = (tree.bytes(0) + tree.bytes(1), 0);
         loop {
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -809,14 +725,7 @@ fn a_table_over_a_dense_part_of_the_target_has_its_turn() {
         let mut compacted_bytes = 0;
         while old.iter().any(|id| tree.table(*id).is_some_and(|(level, _)| level == 1)) {
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let plan = config.picker.pick(&view, 1).unwrap();
             let taken = plan.inputs.iter().filter(|input| input.level == 1).map(|input| input.table);
             let taken: Vec<TableId> = taken.chain(plan.moves.iter().copied()).collect();

@@ -247,14 +247,7 @@ impl Ours {
                 .for_each(|place| *place = Some(ids[dice.below(ids.len() as u64) as usize]));
         }
         let (busy, version) = (self.busy.clone(), self.version.clone());
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: &version,
-            busy: &busy,
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let view = TreeView::of(&version, &busy, &shape);
         let picker = &self.config.picker;
         let plan = match dice.below(4) {
             3 => picker.pick_within(&view),

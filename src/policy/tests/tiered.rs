@@ -45,14 +45,7 @@ fn merges_come_to_an_end_and_leave_no_level_that_is_due() {
         for step in 0.. {
             assert!(step < 300, "seed {seed}: {config:?}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&tree, &busy, &shape);
             let load = LoadState::default();
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &config) else { break };
             let edit = carried_out(&plan, &tree, 1000 + step);
@@ -126,14 +119,7 @@ fn a_last_level_that_is_full_is_merged_in_its_place_and_then_goes_down() {
     };
     let pick = |tree: &Version| {
         let (busy, shape) = (Claims::default(), config.layout.measure(tree));
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: tree,
-            busy: &busy,
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let view = TreeView::of(tree, &busy, &shape);
         config.picker.pick(&view, 2).unwrap().to_string()
     };
     let five = pick(&tree_of([(1, 1), (5, 20)]));

@@ -151,14 +151,7 @@ impl Load {
             let overwrite_ratio = self.records.map_or(0.0, |_| 1.0);
             let layout = self.config.layout.for_mix(overwrite_ratio);
             let (busy, shape) = (Claims::default(), layout.measure(&self.tree));
-            let view = TreeView {
-                keyspace: KeyspaceId(0),
-                version: &self.tree,
-                busy: &busy,
-                shape: &shape,
-                pins: &[],
-                deletes: &[],
-            };
+            let view = TreeView::of(&self.tree, &busy, &shape);
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &self.config)
             else {
                 break;

@@ -518,14 +518,7 @@ fn random_plans(lab: &Lab, picker: &Picker, dice: &mut Dice) -> Vec<Plan> {
     let (mut busy, shape) = (Claims::default(), TreeShape::default());
     let mut plans: Vec<Plan> = Vec::new();
     for _ in 0..1 + dice.below(3) {
-        let view = TreeView {
-            keyspace: KeyspaceId(0),
-            version: &lab.version,
-            busy: &busy,
-            shape: &shape,
-            pins: &[],
-            deletes: &[],
-        };
+        let view = TreeView::of(&lab.version, &busy, &shape);
         let level = dice.below(u64::from(DEEPEST) + 1) as u8;
         let plan = if level == 0 && dice.below(3) == 0 {
             let (from, runs) = (dice.below(2) as usize, lab.version.level(0).runs.len());

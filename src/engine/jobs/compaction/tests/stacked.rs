@@ -124,14 +124,7 @@ fn i4_merges_of_whole_levels_and_of_parts_change_no_answer() {
             let shape = config.layout.measure(&lab.version);
             let plans = lab.run_beside(&cutter, &mut dice, |lab, busy, dice| {
                 let version = &lab.version;
-                let view = TreeView {
-                    keyspace: KeyspaceId(0),
-                    version,
-                    busy,
-                    shape: &shape,
-                    pins: &[],
-                    deletes: &[],
-                };
+                let view = TreeView::of(version, busy, &shape);
                 let range = Some(&random_range(dice)).cloned();
                 let level = dice.below(u64::from(DEEPEST) + 1) as u8;
                 let plan = match dice.below(8) {
@@ -256,14 +249,7 @@ fn i4_folds_beside_other_jobs_change_no_answer_and_leave_one_run() {
             let mut busy = Claims::default();
             for number in 1..4 {
                 let version = &lab.version;
-                let view = TreeView {
-                    keyspace: KeyspaceId(0),
-                    version,
-                    busy: &busy,
-                    shape: &shape,
-                    pins: &[],
-                    deletes: &[],
-                };
+                let view = TreeView::of(version, &busy, &shape);
                 let plan = match dice.below(5) {
                     0 if round < 20 => picker.pick(&view, dice.below(u64::from(DEEPEST)) as u8),
                     _ => picker.pick_within(&view),
@@ -306,7 +292,7 @@ fn i4_folds_beside_other_jobs_change_no_answer_and_leave_one_run() {
 /// What a picker of one run in each level does next for anybody: for a level that is due, for a caller, or of itself.
 fn leveled_plan(lab: &Lab, picker: &Picker, busy: &Claims, dice: &mut Dice) -> Option<Plan> {
     let (version, shape) = (&lab.version, TreeShape::default());
-    let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[], deletes: &[] };
+    let view = TreeView::of(version, busy, &shape);
     let (level, range) = (dice.below(u64::from(DEEPEST) + 1) as u8, random_range(dice));
     let pick = match dice.below(5) {
         0 => return picker.pick(&view, level),
