@@ -15,6 +15,7 @@ mod common;
 mod compaction_filter;
 mod concurrency;
 mod cursor;
+mod deletes;
 mod devices;
 mod edges;
 mod events;

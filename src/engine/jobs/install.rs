@@ -136,7 +136,13 @@ impl JobContext {
         }
         self.register(&change.edit);
         let added = change.edit.trees.iter().flat_map(|tree| &tree.add);
-        added.for_each(|(_, table)| self.snapshots.mark(&table.holds));
+        added.for_each(|(_, table)| {
+            self.snapshots.mark(&table.holds);
+            if table.tombstones > 0 {
+                // What they hide may go when these readers have gone.
+                self.snapshots.mark_below(table.max_seq);
+            }
+        });
         log.catalog = next;
         self.show(&log.catalog, &change);
         self.rewrite_outgrown(&mut log);

@@ -135,12 +135,15 @@ impl WritePath {
             }
         };
         insert(&trees, batch, first, Memtable::apply_entry);
-        revive(&trees, batch);
+        if settle(&trees, batch) {
+            self.background.scheduler.wake();
+        }
         if durability == Durability::Synced {
             self.sync_upto(last).inspect_err(|_| self.background.wake_writers())?;
         }
         self.visibility.publish(first, last).map_err(|_| self.health.gave_up())?;
         if batch.range_deletes() > 0 && note_range_deletes(&trees, batch, first) {
+            self.background.jobs.snapshots.mark_below(last);
             self.background.scheduler.wake();
         }
         self.statistics.user_write(batch.count(), batch.user_bytes());
@@ -489,13 +492,16 @@ fn note_range_deletes(trees: &Trees, batch: &WriteBatch, first: Seq) -> bool {
     noted
 }
 
-/// Takes the keys whose values `batch` has put into memtables out of the dead ranges, before the batch becomes visible.
-fn revive(trees: &Trees, batch: &WriteBatch) {
+/// Takes the keys whose values `batch` has put into memtables out of the dead ranges, before the batch becomes visible. Returns
+/// whether a memtable has got many more tombstones, for which idle time may have use.
+fn settle(trees: &Trees, batch: &WriteBatch) -> bool {
+    let mut has_many = false;
     // See the invariants of `DeadRanges`: between the insertion and this look at the ranges.
     fence(SeqCst);
     before_look();
     for tree in batch.keyspaces().iter().filter_map(|id| trees.get(id)) {
         let view = tree.view();
+        has_many |= view.active.has_many_more_tombstones();
         if view.dead.any() {
             let ops = batch.iter().filter(|op| op.keyspace == tree.id());
             ops.for_each(|op| {
@@ -505,6 +511,7 @@ fn revive(trees: &Trees, batch: &WriteBatch) {
             });
         }
     }
+    has_many
 }
 
 /// Inserts into the memtables those operations of a batch that `apply` takes, numbered from `first` on. No such

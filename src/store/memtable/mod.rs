@@ -35,6 +35,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// So many new tombstones are many.
+const TOMBSTONES_PER_WORD: u64 = 1024;
+
 /// A concurrent sorted map from (user key, stamp) to value.
 pub struct Memtable {
     list: Arc<SkipList>,
@@ -43,6 +46,8 @@ pub struct Memtable {
     entries: AtomicU64,
     /// Tombstones of single keys among them.
     tombstones: AtomicU64,
+    /// How many there were when somebody was told last.
+    tombstones_told: AtomicU64,
     /// Larger than every sequence number while the memtable is empty.
     min_seq: AtomicU64,
 }
@@ -65,6 +70,7 @@ impl Memtable {
             range_tombstones: RangeTombstones::default(),
             entries: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            tombstones_told: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
         }
     }
@@ -201,6 +207,18 @@ impl Memtable {
     #[must_use]
     pub fn tombstones(&self) -> u64 {
         self.tombstones.load(Relaxed)
+    }
+
+    /// Whether many tombstones have come since this was true last.
+    #[must_use]
+    pub fn has_many_more_tombstones(&self) -> bool {
+        let now = self.tombstones();
+        if now == 0 {
+            return false;
+        }
+        let told = self.tombstones_told.load(Relaxed);
+        let is_many = now >= told.saturating_add(TOMBSTONES_PER_WORD);
+        is_many && self.tombstones_told.compare_exchange(told, now, Relaxed, Relaxed).is_ok()
     }
 
     /// Whether there is no entry.

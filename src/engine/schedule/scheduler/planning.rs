@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::{Background, State};
 use crate::catalog::Version;
 use crate::engine::keyspace::tree::{Tree, View};
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::{MutexGuard, Rank};
 use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
 use crate::types::{KeyspaceId, RangeTombstone, Seq, TableId};
@@ -124,12 +125,17 @@ impl Background {
         if !tree.range_deletes.take_unread() {
             return;
         }
+        let mut noted = false;
         for (_, table) in view.version.tables().filter(|(_, table)| table.range_tombstones > 0) {
             // A table that cannot be read is found by whoever needs it.
             let Ok(table) = self.jobs.cache.table(table) else { continue };
             for tombstone in table.range_tombstones() {
-                tree.range_deletes.note(tombstone.clone(), view);
+                noted |= tree.range_deletes.note(tombstone.clone(), view);
             }
+        }
+        if noted {
+            // Others may have looked before.
+            self.scheduler.wake();
         }
     }
 }
