@@ -422,3 +422,62 @@ fn a_large_value_is_read_only_if_its_entry_is_shown() {
         });
     }
 }
+
+#[test]
+fn what_has_expired_is_passed_by_and_what_is_alive_is_not() {
+    let ttl = Duration::from_secs(100);
+    for seed in 0..20 {
+        let _replay = Replay(format!("seed {seed}"));
+        with_store(tiny(), move |env, db| {
+            let mut rng = Rng::new(seed);
+            let options = KeyspaceOptions { ttl: Some(ttl), ..KeyspaceOptions::default() };
+            let space = db.keyspace_with("space", options.clone()).unwrap();
+            let mut written: BTreeMap<u64, u64> = BTreeMap::new();
+            let (mut now, mut db, mut space) = (0, db, space);
+            for round in 0..12 {
+                for _ in 0..rng.below(200) {
+                    let n = rng.below(600) as u64;
+                    match rng.below(8) {
+                        0 => {
+                            space.delete(key(n)).unwrap();
+                            written.remove(&n);
+                        }
+                        _ => {
+                            space.put(key(n), "v".repeat(20)).unwrap();
+                            written.insert(n, now);
+                        }
+                    }
+                }
+                match rng.below(4) {
+                    0 => db.flush().unwrap(),
+                    1 => db.compact().unwrap(),
+                    2 if round % 3 == 0 => {
+                        drop(space);
+                        db.close().unwrap();
+                        db = open(env, tiny());
+                        space = db.keyspace_with("space", options.clone()).unwrap();
+                    }
+                    _ => {}
+                }
+                let pause = 10 + rng.below(80) as u64;
+                env.sleep(Duration::from_secs(pause));
+                now += pause;
+                // Not at the second in which something expires.
+                if written.values().any(|second| second.abs_diff(now.saturating_sub(100)) <= 1) {
+                    env.sleep(Duration::from_secs(3));
+                    now += 3;
+                }
+                written.retain(|_, second| *second + 100 > now);
+                let numbers = |entry: terrace::Result<(terrace::Slice, _)>| number(&entry.unwrap().0);
+                assert!(space.iter().unwrap().map(numbers).eq(written.keys().copied()), "round {round}");
+                assert!(space.iter().unwrap().rev().map(numbers).eq(written.keys().rev().copied()));
+                let from = rng.below(600) as u64;
+                let next = space.range(key(from)..).unwrap().next().map(numbers);
+                assert_eq!(next, written.range(from..).next().map(|(n, _)| *n));
+                let previous = space.range(..key(from)).unwrap().next_back().map(numbers);
+                assert_eq!(previous, written.range(..from).next_back().map(|(n, _)| *n));
+            }
+            verify(&db);
+        });
+    }
+}

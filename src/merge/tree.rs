@@ -143,6 +143,11 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         self.valid
     }
 
+    /// Stands on no entry, until the next seek.
+    pub fn leave(&mut self) {
+        self.valid = false;
+    }
+
     /// The source that holds the current entry. The merge must be valid, as for the three below.
     #[must_use]
     #[inline]

@@ -50,7 +50,7 @@ impl<C: Cursor> VisibleForward<C> {
     /// # Errors
     /// That of a source.
     pub fn seek(&mut self, key: &[u8], outlook: &impl Outlook) -> Result<(), C::Error> {
-        // Behind all keys there may be keys that have come since.
+        // A dead range has an end: that of the last dead key.
         let known = outlook.dead_until(key).and_then(UpperBound::into_excluded);
         let from = known.as_deref().unwrap_or(key);
         self.merge.seek(from, Stamp::upto(self.upto))?;
@@ -149,7 +149,10 @@ impl<C: Cursor> VisibleForward<C> {
             } else if !self.is_dead(stamp, outlook) || outlook.is_behind(self.merge.key()) {
                 break;
             } else if let Some(end) = self.crossing.forward(self.merge.key(), outlook) {
-                self.merge.seek(&end, Stamp::upto(self.upto))?;
+                match end {
+                    UpperBound::Excluded(end) => self.merge.seek(&end, Stamp::upto(self.upto))?,
+                    UpperBound::Unbounded => self.merge.leave(),
+                }
             } else {
                 self.leave_key()?;
             }

@@ -517,6 +517,9 @@ impl Store<'_> {
             let recovered =
                 memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks, &state.version));
             let Recovering { active, sealed } = recovered;
+            // When what is in the log was written is not looked at.
+            active.note_written(u64::MAX);
+            sealed.iter().for_each(|sealed| sealed.memtable.note_written(u64::MAX));
             let view =
                 View { active, sealed, version: state.version.clone(), buffer: None, dead: Arc::default() };
             let tree = Tree::new((*state.record).clone(), self.chunks.clone(), view);

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::expired;
 use crate::engine::keyspace::dead_ranges::{Asking, Crossed};
 use crate::engine::keyspace::expiry::Expiry;
 use crate::engine::keyspace::tree::View;
@@ -106,8 +107,16 @@ impl Outlook for Sight {
         self.view.dead.end_around(key, self.asking())
     }
 
+    fn sought_until(&self, key: &[u8]) -> Option<UpperBound> {
+        expired::until(&self.view, key, self.expiry?.upto()?)
+    }
+
     fn dead_from(&self, key: &[u8]) -> Option<Key> {
         self.view.dead.start_before(key, self.asking())
+    }
+
+    fn sought_from(&self, key: &[u8]) -> Option<Key> {
+        expired::from(&self.view, key, self.expiry?.upto()?)
     }
 
     fn found_dead(&self, keys: u64, range: impl FnOnce() -> KeyRange) {

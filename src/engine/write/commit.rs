@@ -135,7 +135,7 @@ impl WritePath {
             }
         };
         insert(&trees, batch, first, Memtable::apply_entry);
-        if settle(&trees, batch) {
+        if self.settle(&trees, batch) {
             self.background.scheduler.wake();
         }
         if durability == Durability::Synced {
@@ -148,6 +148,31 @@ impl WritePath {
         }
         self.statistics.user_write(batch.count(), batch.user_bytes());
         Ok(Ok(last))
+    }
+
+    /// Takes the keys whose values `batch` has put into memtables out of the dead ranges, and tells memtables of the time, before the batch becomes visible. Returns
+    /// whether a memtable has got many more tombstones, for which idle time may have use.
+    fn settle(&self, trees: &Trees, batch: &WriteBatch) -> bool {
+        let mut has_many = false;
+        // See the invariants of `DeadRanges`: between the insertion and this look at the ranges.
+        fence(SeqCst);
+        before_look();
+        for tree in batch.keyspaces().iter().filter_map(|id| trees.get(id)) {
+            let view = tree.view();
+            if tree.record.ttl.is_some() && !planted!("memtable-taken-for-older-than-it-is") {
+                view.active.note_written(self.clock.seen());
+            }
+            has_many |= view.active.has_many_more_tombstones();
+            if view.dead.any() {
+                let ops = batch.iter().filter(|op| op.keyspace == tree.id());
+                ops.for_each(|op| {
+                    if let Action::Put { key, .. } = op.action {
+                        view.dead.revive(key);
+                    }
+                });
+            }
+        }
+        has_many
     }
 
     /// Number of the newest operation in the log.
@@ -490,28 +515,6 @@ fn note_range_deletes(trees: &Trees, batch: &WriteBatch, first: Seq) -> bool {
         }
     }
     noted
-}
-
-/// Takes the keys whose values `batch` has put into memtables out of the dead ranges, before the batch becomes visible. Returns
-/// whether a memtable has got many more tombstones, for which idle time may have use.
-fn settle(trees: &Trees, batch: &WriteBatch) -> bool {
-    let mut has_many = false;
-    // See the invariants of `DeadRanges`: between the insertion and this look at the ranges.
-    fence(SeqCst);
-    before_look();
-    for tree in batch.keyspaces().iter().filter_map(|id| trees.get(id)) {
-        let view = tree.view();
-        has_many |= view.active.has_many_more_tombstones();
-        if view.dead.any() {
-            let ops = batch.iter().filter(|op| op.keyspace == tree.id());
-            ops.for_each(|op| {
-                if let Action::Put { key, .. } = op.action {
-                    view.dead.revive(key);
-                }
-            });
-        }
-    }
-    has_many
 }
 
 /// Inserts into the memtables those operations of a batch that `apply` takes, numbered from `first` on. No such

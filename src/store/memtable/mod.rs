@@ -50,6 +50,8 @@ pub struct Memtable {
     tombstones_told: AtomicU64,
     /// Larger than every sequence number while the memtable is empty.
     min_seq: AtomicU64,
+    /// No value that expires was written after this second.
+    written_upto: AtomicU64,
 }
 
 impl fmt::Debug for Memtable {
@@ -72,6 +74,7 @@ impl Memtable {
             tombstones: AtomicU64::new(0),
             tombstones_told: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
+            written_upto: AtomicU64::new(0),
         }
     }
 
@@ -225,6 +228,19 @@ impl Memtable {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries() == 0
+    }
+
+    /// Notes that values that expire were written in `second`. Called before they are visible.
+    pub fn note_written(&self, second: u64) {
+        if self.written_upto.load(Relaxed) < second {
+            self.written_upto.fetch_max(second, Relaxed);
+        }
+    }
+
+    /// The last second, or a later one, in which a visible value that expires was written.
+    #[must_use]
+    pub fn written_upto(&self) -> u64 {
+        self.written_upto.load(Relaxed)
     }
 
     /// Smallest sequence number of an entry.
