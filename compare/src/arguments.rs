@@ -18,7 +18,8 @@ const CACHE_BYTES_MIN: u64 = 1 << 20;
 
 /// Measures Terrace beside other stores: a scorecard of twelve workloads, in interleaved rounds.
 ///
-/// `terrace-compare calm` measures whether clients notice the work of the background; its --help says more.
+/// `terrace-compare calm` measures whether clients notice the work of the background, `terrace-compare deletes` what deletes
+/// cost; their --help says more.
 ///
 /// Databases live in a temporary directory below --dir, which is removed at the end, also of an interrupted or failed run.
 #[derive(Parser)]

@@ -9,7 +9,8 @@
 //! [`report`] and [`text`] say what came out. A turn runs the phases that [`scorecard`] lists, in a [`closed`] or an
 //! [`open`] loop over a [`store`], with [`work`] made of [`records`]; [`process`] and [`barriers`] count from outside of
 //! the engine, and [`figures`] makes [`results`] of it. Beside all that, [`counted`] runs a phase
-//! for tools that count, and [`calm`] measures whether clients notice the work of the background.
+//! for tools that count, [`calm`] measures whether clients notice the work of the background, and [`deletes`]
+//! what deletes cost.
 
 mod arguments;
 mod barriers;
@@ -19,6 +20,7 @@ mod cgroup;
 mod child;
 mod closed;
 mod counted;
+mod deletes;
 mod figures;
 mod latency;
 mod machine;
@@ -59,6 +61,8 @@ fn main() -> Result<()> {
         Some(child::TURN) => child::main(&words.next().context("no turn")?),
         Some(calm::CALM_TURN) => calm::turn(&words.next().context("no turn")?),
         Some(calm::CALM) => calm::main(&calm::Arguments::parse_from(std::env::args().skip(1))),
+        Some(deletes::DELETES_TURN) => deletes::turn(&words.next().context("no turn")?),
+        Some(deletes::DELETES) => deletes::main(&deletes::Arguments::parse_from(std::env::args().skip(1))),
         Some(counted::COUNTED) => Counted::parse_from(std::env::args().skip(1)).run().map(drop),
         _ => compare(&Arguments::parse()),
     }

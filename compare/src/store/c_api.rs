@@ -35,6 +35,10 @@ pub struct Api {
         value_bytes: usize,
         failure: Failure,
     ),
+    pub delete:
+        unsafe extern "C" fn(db: Handle, options: Handle, key: *const u8, key_bytes: usize, failure: Failure),
+    pub compact_range:
+        unsafe extern "C" fn(db: Handle, from: *const u8, from_bytes: usize, to: *const u8, to_bytes: usize),
     pub write: unsafe extern "C" fn(db: Handle, options: Handle, batch: Handle, failure: Failure),
     pub writebatch_create: unsafe extern "C" fn() -> Handle,
     pub writebatch_put: unsafe extern "C" fn(
@@ -59,11 +63,15 @@ pub struct Api {
     pub free: unsafe extern "C" fn(memory: *mut c_void),
 }
 
-/// What RocksDB alone has: column families, and lookups of many keys in one of them.
+/// What RocksDB alone has: column families with lookups of many keys and deletes of ranges, and a flush.
 pub struct Families {
     /// Shows the values of many keys; how many have one.
     pub multi_get: unsafe fn(store: &CStore, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize>,
     pub destroy: unsafe extern "C" fn(family: Handle),
+    /// Deletes all keys from the first one to before the second.
+    pub delete_range: unsafe fn(store: &CStore, from: &[u8], to: &[u8], failure: Failure),
+    /// Moves all that is in memory to tables.
+    pub flush: unsafe fn(store: &CStore, failure: Failure),
 }
 
 /// Declares the calls of the library whose names begin with `$library`, an [`Api`] of them with `$get` and `$families`,
@@ -104,6 +112,10 @@ macro_rules! declare {
                 value_bytes: usize,
                 failure: Failure,
             );
+            #[link_name = concat!($library, "_delete")]
+            fn delete(db: Handle, options: Handle, key: *const u8, key_bytes: usize, failure: Failure);
+            #[link_name = concat!($library, "_compact_range")]
+            fn compact_range(db: Handle, from: *const u8, from_bytes: usize, to: *const u8, to_bytes: usize);
             #[link_name = concat!($library, "_write")]
             fn write(db: Handle, options: Handle, batch: Handle, failure: Failure);
             #[link_name = concat!($library, "_writebatch_create")]
@@ -146,6 +158,8 @@ macro_rules! declare {
             get: $get,
             families: $families,
             put,
+            delete,
+            compact_range,
             write,
             writebatch_create,
             writebatch_put,
@@ -322,6 +336,34 @@ impl Store for CStore {
             (api.writebatch_destroy)(batch);
             outcome
         }
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        let (db, options) = (self.db, self.write_options);
+        // SAFETY: the handles are open; the library copies the key before it returns.
+        self.api.checked(|failure| unsafe {
+            (self.api.delete)(db, options, key.as_ptr(), key.len(), failure);
+        })
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool> {
+        let Some(families) = &self.api.families else { return Ok(false) };
+        // SAFETY: the handles are open.
+        self.api.checked(|failure| unsafe { (families.delete_range)(self, from, to, failure) })?;
+        Ok(true)
+    }
+
+    fn flush(&self) -> Result<bool> {
+        let Some(families) = &self.api.families else { return Ok(false) };
+        // SAFETY: the handles are open.
+        self.api.checked(|failure| unsafe { (families.flush)(self, failure) })?;
+        Ok(true)
+    }
+
+    fn compact(&self) -> Result<bool> {
+        // SAFETY: the handle is open; no keys stand for the ends of the store.
+        unsafe { (self.api.compact_range)(self.db, std::ptr::null(), 0, std::ptr::null(), 0) };
+        Ok(true)
     }
 
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {

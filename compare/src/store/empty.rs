@@ -45,6 +45,10 @@ impl Store for Empty {
         records.last().map_or(Ok(()), |(key, value)| self.put(key, value))
     }
 
+    fn delete(&self, _key: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
     fn scan(&self, from: &[u8], _direction: Direction, see: See<'_>) -> Result<()> {
         for _ in 0..ROWS {
             if let ControlFlow::Break(()) = see(from, self.value()) {

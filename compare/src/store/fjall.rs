@@ -59,6 +59,25 @@ impl Store for FjallStore {
         Ok(batch.commit()?)
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.records.remove(key)?;
+        if self.synced {
+            self.db.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<bool> {
+        self.records.rotate_memtable_and_wait()?;
+        Ok(true)
+    }
+
+    fn compact(&self) -> Result<bool> {
+        self.records.rotate_memtable_and_wait()?;
+        self.records.major_compact()?;
+        Ok(true)
+    }
+
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
         match direction {
             Direction::Forward => show(self.records.range(from..), see),

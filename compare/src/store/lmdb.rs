@@ -79,6 +79,19 @@ impl Store for LmdbStore {
         Ok(transaction.commit()?)
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.records.delete(&mut transaction, key)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool> {
+        let mut transaction = self.env.write_txn()?;
+        self.records.delete_range(&mut transaction, &(Bound::Included(from), Bound::Excluded(to)))?;
+        transaction.commit()?;
+        Ok(true)
+    }
+
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
         let transaction = self.env.read_txn()?;
         match direction {

@@ -54,6 +54,24 @@ pub trait Store: Send + Sync {
     /// Stores all of `records`, or none of them, with that durability.
     fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()>;
 
+    /// Deletes `key`, with that durability.
+    fn delete(&self, key: &[u8]) -> Result<()>;
+
+    /// Deletes all keys from `from` to before `to` in one call; false, and nothing is done, if the engine has none.
+    fn delete_range(&self, _from: &[u8], _to: &[u8]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Moves all that is in memory to tables; false if the engine has no call for it.
+    fn flush(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Compacts everything; false if the engine has no call for it.
+    fn compact(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Shows keys and values from `from` on, itself included, in `direction`, until there are no more or `see` breaks.
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()>;
 

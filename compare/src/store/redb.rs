@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ::redb::{Database, Durability, Range, ReadableDatabase, TableDefinition};
+use ::redb::{Database, Durability, Range, ReadableDatabase, TableDefinition, WriteTransaction};
 use anyhow::Result;
 
 use super::{Direction, Opening, See, SeeValue, Store};
@@ -31,6 +31,17 @@ pub fn open(path: &Path, opening: &Opening) -> Result<Box<dyn Store>> {
     transaction.open_table(RECORDS)?;
     transaction.commit()?;
     Ok(Box::new(RedbStore { db, synced: opening.synced(), commits: AtomicU64::new(0) }))
+}
+
+impl RedbStore {
+    /// A transaction that is as durable as a write has to be.
+    fn begin(&self) -> Result<WriteTransaction> {
+        let mut transaction = self.db.begin_write()?;
+        let due = self.commits.fetch_add(1, Ordering::Relaxed) % SYNC_INTERVAL == SYNC_INTERVAL - 1;
+        let durability = if self.synced || due { Durability::Immediate } else { Durability::None };
+        transaction.set_durability(durability)?;
+        Ok(transaction)
+    }
 }
 
 impl Store for RedbStore {
@@ -59,16 +70,26 @@ impl Store for RedbStore {
     }
 
     fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()> {
-        let mut transaction = self.db.begin_write()?;
-        let due = self.commits.fetch_add(1, Ordering::Relaxed) % SYNC_INTERVAL == SYNC_INTERVAL - 1;
-        let durability = if self.synced || due { Durability::Immediate } else { Durability::None };
-        transaction.set_durability(durability)?;
+        let transaction = self.begin()?;
         let mut table = transaction.open_table(RECORDS)?;
         for &(key, value) in records {
             table.insert(key, value)?;
         }
         drop(table);
         Ok(transaction.commit()?)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        let transaction = self.begin()?;
+        transaction.open_table(RECORDS)?.remove(key)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool> {
+        let transaction = self.begin()?;
+        transaction.open_table(RECORDS)?.retain_in(from..to, |_, _| false)?;
+        transaction.commit()?;
+        Ok(true)
     }
 
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {

@@ -29,7 +29,11 @@ const LZ4_COMPRESSION: c_int = 4;
 /// The column family that every store has.
 const DEFAULT_FAMILY: &CStr = c"default";
 
-declare!("rocksdb", get, Some(Families { multi_get, destroy: rocksdb_column_family_handle_destroy }));
+declare!(
+    "rocksdb",
+    get,
+    Some(Families { multi_get, destroy: rocksdb_column_family_handle_destroy, delete_range, flush })
+);
 
 unsafe extern "C" {
     fn rocksdb_open_column_families(
@@ -42,6 +46,19 @@ unsafe extern "C" {
         failure: Failure,
     ) -> Handle;
     fn rocksdb_column_family_handle_destroy(family: Handle);
+    fn rocksdb_delete_range_cf(
+        db: Handle,
+        options: Handle,
+        family: Handle,
+        from: *const u8,
+        from_bytes: usize,
+        to: *const u8,
+        to_bytes: usize,
+        failure: Failure,
+    );
+    fn rocksdb_flushoptions_create() -> Handle;
+    fn rocksdb_flushoptions_destroy(options: Handle);
+    fn rocksdb_flush(db: Handle, options: Handle, failure: Failure);
     fn rocksdb_options_set_target_file_size_base(options: Handle, bytes: u64);
     fn rocksdb_options_set_max_background_jobs(options: Handle, jobs: c_int);
     fn rocksdb_options_set_bytes_per_sync(options: Handle, bytes: u64);
@@ -160,6 +177,23 @@ unsafe fn show(slice: Handle, see: SeeValue<'_>) -> bool {
 unsafe fn get(store: &CStore, key: &[u8], see: SeeValue<'_>, failure: Failure) -> bool {
     // SAFETY: the caller vouches for the handles; the library's slice is shown once.
     unsafe { show(rocksdb_get_pinned(store.db, store.read_options, key.as_ptr(), key.len(), failure), see) }
+}
+
+unsafe fn delete_range(store: &CStore, from: &[u8], to: &[u8], failure: Failure) {
+    let (db, options, family) = (store.db, store.write_options, store.family);
+    let ([from, to], bytes) = ([from.as_ptr(), to.as_ptr()], [from.len(), to.len()]);
+    // SAFETY: the caller vouches for the handles; the library copies both keys before it returns.
+    unsafe { rocksdb_delete_range_cf(db, options, family, from, bytes[0], to, bytes[1], failure) };
+}
+
+/// A flush waits by default.
+unsafe fn flush(store: &CStore, failure: Failure) {
+    // SAFETY: the caller vouches for the handle; the options are destroyed once, after their only use.
+    unsafe {
+        let options = rocksdb_flushoptions_create();
+        rocksdb_flush(store.db, options, failure);
+        rocksdb_flushoptions_destroy(options);
+    }
 }
 
 unsafe fn multi_get(store: &CStore, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {

@@ -63,6 +63,27 @@ impl Store for SolistoreStore {
         Ok(self.db.write(batch)?)
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        Ok(self.db.delete(&self.records, key)?)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range(&self.records, from, to);
+        self.db.write(batch)?;
+        Ok(true)
+    }
+
+    fn flush(&self) -> Result<bool> {
+        self.db.flush()?;
+        Ok(true)
+    }
+
+    fn compact(&self) -> Result<bool> {
+        self.db.compact_range(&self.records, None, None)?;
+        Ok(true)
+    }
+
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
         let direction = match direction {
             Direction::Forward => ::solistore::Direction::Forward,

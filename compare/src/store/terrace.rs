@@ -73,6 +73,25 @@ impl Store for TerraceStore {
         Ok(self.db().write(batch)?)
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        Ok(self.db().delete(key)?)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool> {
+        self.db().delete_range(from..to)?;
+        Ok(true)
+    }
+
+    fn flush(&self) -> Result<bool> {
+        self.db().flush()?;
+        Ok(true)
+    }
+
+    fn compact(&self) -> Result<bool> {
+        self.db().compact()?;
+        Ok(true)
+    }
+
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
         let forward = direction == Direction::Forward;
         let mut iter = if forward { self.db().range(from..)? } else { self.db().range(..=from)? };

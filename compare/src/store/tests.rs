@@ -84,6 +84,27 @@ fn engines_agree_and_keep_what_they_were_given() {
 }
 
 #[test]
+fn engines_delete() {
+    for engine in engines() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = engine.open(directory.path(), &opening(Durability::Kill)).unwrap();
+        fill(&*store);
+        store.delete(b"c").unwrap();
+        store.delete(b"none").unwrap();
+        assert_eq!((found(&*store, b"c"), found(&*store, b"a").is_some()), (None, true));
+        if !store.delete_range(b"a", b"g").unwrap() {
+            ["a", "e"].iter().for_each(|key| store.delete(key.as_bytes()).unwrap());
+        }
+        for _ in 0..2 {
+            assert_eq!(scanned(&*store, b"0", Direction::Forward, 9), [b"g"], "{}", engine.name());
+            store.flush().unwrap();
+            store.compact().unwrap();
+        }
+        store.close().unwrap();
+    }
+}
+
+#[test]
 fn engines_tell_their_versions() {
     for engine in engines() {
         let directory = tempfile::tempdir().unwrap();

@@ -27,6 +27,11 @@ impl Store for Map {
         records.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.0.lock().unwrap().remove(key);
+        Ok(())
+    }
+
     fn scan(&self, from: &[u8], _direction: Direction, see: See<'_>) -> Result<()> {
         let map = self.0.lock().unwrap();
         let _stopped = map.range(from.to_vec()..).try_for_each(|(key, value)| see(key, value));

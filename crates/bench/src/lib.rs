@@ -5,6 +5,7 @@
 //! * [`db_bench`] runs RocksDB's benchmarks by their names. [`punch`] measures what holes in files cost, without a
 //!   store. [`paper`] runs the experiments of the papers.
 //! * [`layouts`] maps which layout of levels wins where, in virtual time.
+//! * [`deletes`] measures what a delete costs readers afterwards, and when its space comes back.
 //! * [`calm`] measures whether clients notice the work of the background.
 //! * [`recording`] keeps the course of a phase. [`report`] turns results into figures and pictures.
 //!
@@ -13,6 +14,7 @@
 
 pub mod calm;
 pub mod db_bench;
+pub mod deletes;
 pub mod generator;
 mod latency;
 pub mod layouts;

@@ -6,6 +6,7 @@ mod compact;
 mod copies;
 mod db_bench;
 mod delete_range;
+mod deletes;
 mod dump;
 mod keyspace;
 mod load;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
 use crate::calm::EngineReport;
+use crate::deletes::DeletesRun;
 use crate::layouts::Cell;
 use crate::paper::record;
 use crate::punch::PunchRun;
@@ -18,7 +19,8 @@ use crate::recording::{Curve, Interval, Recording, Span, Tail};
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
 /// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; those of a paper's
 /// experiment (`id`, `series`, `relations`); those of `terrace bench punch` (`punches`, `files`, `churn`); `layout_map`, of `terrace
-/// bench layouts`; or `calm`, of `terrace bench calm`. An array stands for a run of its phases or experiments. `engines`,
+/// bench layouts`; `deletes`, of `terrace bench deletes`; or `calm`, of `terrace bench calm`. An array stands for a run of its phases,
+/// experiments or engines that delete. `engines`,
 /// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -40,6 +42,8 @@ pub struct Stored {
     pub(super) calm: Vec<EngineReport>,
     /// The map of layouts.
     pub(super) layout_map: Vec<Cell>,
+    /// Engines whose deletes were measured.
+    pub(super) deletes: Vec<DeletesRun>,
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,
@@ -223,13 +227,17 @@ impl Stored {
     /// JSON in which there is nothing to draw, or a field that is not what it must be.
     pub fn new(name: impl Into<String>, json: Value) -> Result<Self> {
         let name = name.into();
-        let part = |json: &Value| if json.get("relations").is_some() { "experiments" } else { "phases" };
+        let part = |json: &Value| match json {
+            json if json.get("relations").is_some() => "experiments",
+            json if json.get("deletes").is_some() => "deletes",
+            _ => "phases",
+        };
         let whole = match json {
             Value::Array(parts) => {
                 let field = parts.first().map_or("phases", part);
                 serde_json::json!({ field: parts })
             }
-            Value::Object(_) if part(&json) == "experiments" => serde_json::json!({ "experiments": [json] }),
+            Value::Object(_) if part(&json) != "phases" => serde_json::json!({ part(&json): [json] }),
             whole => whole,
         };
         let wrong = |error: serde_json::Error| format!("{name}: {error}");
@@ -242,15 +250,19 @@ impl Stored {
             && run.experiments.is_empty()
             && run.calm.is_empty()
             && run.layout_map.is_empty()
+            && run.deletes.is_empty()
             && holes.is_none()
         {
             return Err(format!(
-                "{name}: neither phases, results, ratios, relations, holes, layouts nor calm to draw"
+                "{name}: neither phases, results, ratios, relations, holes, layouts, deletes nor calm to draw"
             )
             .into());
         }
         run.holes = holes;
-        if let Some(record::Run { provenance, seed, .. }) = run.experiments.first() {
+        let experiment =
+            run.experiments.first().map(|record::Run { provenance, seed, .. }| (provenance, seed));
+        let deletes = run.deletes.first().map(|DeletesRun { provenance, seed, .. }| (provenance, seed));
+        if let Some((provenance, seed)) = experiment.or(deletes) {
             let Provenance { command, version, commit, machine } = provenance.clone();
             let told = |text: String| (!text.is_empty()).then_some(text);
             (run.command, run.version, run.commit) = (told(command), told(version), told(commit));

@@ -1,7 +1,7 @@
 //! A page of pictures of stored runs: one HTML file that needs nothing else.
 //!
 //! Each kind of content has its section: [`comparison`] draws ratios and figures of engines, [`experiments`] a
-//! paper's series and relations, [`holes`] the cost of punching, [`layouts`] the map of layouts, [`calm`] whether clients notice the background, [`phases`] the
+//! paper's series and relations, [`holes`] the cost of punching, [`layouts`] the map of layouts, [`calm`] whether clients notice the background, [`deletes`] what deletes cost, [`phases`] the
 //! course of a load. Lines differ by
 //! colour, dashes and marks ([`ink`]), bars by their place, so that a page printed in grey says the same.
 
@@ -10,6 +10,7 @@ mod bars;
 mod calm;
 mod chart;
 mod comparison;
+mod deletes;
 mod experiments;
 mod holes;
 mod ink;
@@ -52,6 +53,7 @@ pub fn html(runs: &[Stored]) -> Result<String> {
         holes::sections(runs)?,
         calm::sections(runs)?,
         layouts::sections(runs),
+        deletes::sections(runs)?,
         phases::sections(runs)?,
     ];
     let page = html! {

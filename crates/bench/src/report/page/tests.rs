@@ -309,3 +309,45 @@ fn json_without_anything_to_draw_is_refused() {
         assert!(error.starts_with("x.json: "), "{error}");
     }
 }
+
+fn deletes(engine: &str, first_us: f64) -> Value {
+    json!({
+        "command": "terrace bench deletes", "version": "1", "commit": "abc", "machine": {}, "seed": 3,
+        "scale": 10.0, "engine": engine,
+        "deletes": [
+            {"case": "seek-memtable", "measured": "memtable, first", "figure": first_us, "unit": "us",
+             "goal": {"at_most": 20.0}},
+            {"case": "queue", "measured": "last tenth", "figure": 0.0, "unit": "pops/s",
+             "goal": {"at_least": 100_000.0}},
+            {"case": "queue", "measured": "pops", "figure": 5.0, "unit": "", "goal": null}],
+        "courses": [
+            {"case": "queue", "quantity": "pops", "points": [
+                {"at_s": 0.1, "figure": 90_000.0, "against": 100_000.0},
+                {"at_s": 0.2, "figure": 0.0, "against": 100_000.0}]},
+            {"case": "series", "quantity": "space", "points": [
+                {"at_s": 0.1, "figure": 5e6, "against": 4e6}, {"at_s": 0.2, "figure": 6e6, "against": 4e6}]}],
+    })
+}
+
+#[test]
+fn deletes_stand_beside_their_goals_for_one_engine_and_for_several() {
+    let one = page(deletes("terrace", 12.0));
+    for words in [
+        "What deletes cost",
+        "terrace, counts divided by 10",
+        "times its goal",
+        "memtable, first: 12 us",
+        "Space of series",
+        "Pops from queues and stacks",
+        "<td class=\"misses\">0</td>",
+        "<td>12</td>",
+        "at least 100000",
+        "<dd>3</dd>",
+    ] {
+        assert!(one.contains(words), "{words} in {one}");
+    }
+    assert!(!one.contains("inf") && !one.contains("NaN"), "{one}");
+    let both = page(json!([deletes("terrace", 12.0), deletes("rocksdb", 40.0)]));
+    assert!(both.contains("<td>12</td><td class=\"misses\">40</td>"), "{both}");
+    assert_eq!(both.matches("Space of series").count(), 2);
+}

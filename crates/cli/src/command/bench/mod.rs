@@ -2,6 +2,7 @@
 
 mod calm;
 mod db;
+mod deletes;
 mod device;
 mod flags;
 mod layouts;
@@ -29,6 +30,7 @@ pub enum Benchmark {
     Punch(punch::Arguments),
     Calm(calm::Arguments),
     Layouts(layouts::Arguments),
+    Deletes(deletes::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
@@ -41,5 +43,6 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Punch(arguments) => punch::run(arguments),
         Benchmark::Calm(arguments) => calm::run(&arguments),
         Benchmark::Layouts(arguments) => layouts::run(&arguments),
+        Benchmark::Deletes(arguments) => deletes::run(&arguments),
     }
 }
