@@ -192,8 +192,8 @@ fn keyspaces_by_the_thousand() {
     };
     check(&db);
     db.wait_idle().unwrap();
-    // One small table each is left.
-    assert_eq!(db.stats().space.pack_files, 100);
+    // One small table each is left, many of them in one pack.
+    assert!(db.stats().space.pack_files <= 100, "{:?}", db.stats().space);
     db.close().unwrap();
     check(&open(&env));
 }

@@ -31,6 +31,7 @@ mod kill;
 mod layouts;
 mod limits;
 mod linearizable;
+mod many_keyspaces;
 mod model;
 mod multi_get;
 mod opening;

@@ -1,6 +1,6 @@
 //! The whole catalog: keyspaces, packs and counters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Inconsistent, Lease, TableMeta, Version, check};
 use crate::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
-use crate::types::{EditNo, Extent, KeyspaceId, PackId, Seq, Ttl};
+use crate::types::{ChunkMap, EditNo, Extent, KeyspaceId, PackId, Seq, Ttl};
 
 /// Everything that the manifest says, up to one edit. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,9 @@ pub struct Catalog {
     /// The next free value of every counter.
     pub counters: Counters,
     /// The living keyspaces.
-    pub keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    pub keyspaces: ChunkMap<KeyspaceId, KeyspaceState>,
+    /// Their names.
+    names: ChunkMap<Arc<str>, KeyspaceId>,
     packs: Sequence<PackState>,
 }
 
@@ -89,8 +91,9 @@ impl Catalog {
         for change in &edit.keyspaces {
             next.change_keyspace(change, &mut usage)?;
         }
-        for (position, tree) in edit.trees.iter().enumerate() {
-            let twice = edit.trees[..position].iter().any(|other| other.keyspace == tree.keyspace);
+        let mut changed = BTreeSet::new();
+        for tree in &edit.trees {
+            let twice = !changed.insert(tree.keyspace);
             ensure!(!twice, "edit {} changes keyspace {} twice", edit.number, tree.keyspace);
             next.change_tree(tree, &mut usage, adopt)?;
         }
@@ -176,8 +179,8 @@ impl Catalog {
             KeyspaceChange::Create(record) => {
                 let named = (1..=255).contains(&record.name.len());
                 ensure!(named, "keyspace {} has no name, or too long a one", record.id);
-                let taken = self.keyspaces.values().any(|other| other.record.name == record.name);
-                ensure!(!taken, "there is a keyspace named {:?} already", record.name);
+                let taken = self.names.insert(record.name.as_str().into(), record.id);
+                ensure!(taken.is_none(), "there is a keyspace named {:?} already", record.name);
                 let state = KeyspaceState {
                     record: Arc::new(record.clone()),
                     version: Arc::new(Version::empty()),
@@ -188,6 +191,7 @@ impl Catalog {
             }
             KeyspaceChange::Drop(id) => {
                 let Some(dropped) = self.keyspaces.remove(id) else { return Err(no_keyspace(*id)) };
+                self.names.remove(&Arc::from(dropped.record.name.as_str()));
                 dropped.version.tables().for_each(|(_, table)| usage.leave(&table.extent));
             }
             &KeyspaceChange::Alter { keyspace: id, lz4, filter_bits } => {

@@ -229,6 +229,29 @@ impl Db {
         Ok(Keyspace::new(self.clone(), tree))
     }
 
+    /// The keyspaces `names`, in this order. Those that there are none of are created with `options`: all of them or none,
+    /// whatever happens. That costs as much waiting for the device as one does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.create_keyspaces(&["ada", "bob"], terrace::KeyspaceOptions::default())?;
+    /// users[1].put("colour", "red")?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::keyspace`], for any of them.
+    pub fn create_keyspaces<N: AsRef<str>>(
+        &self,
+        names: &[N],
+        options: KeyspaceOptions,
+    ) -> Result<Vec<Keyspace>> {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let trees = self.engine().keyspaces.create_all(&names, &options)?;
+        Ok(trees.into_iter().map(|tree| Keyspace::new(self.clone(), tree)).collect())
+    }
+
     /// The keyspace `name`, if there is one.
     ///
     /// ```
@@ -260,7 +283,26 @@ impl Db {
     /// # Errors
     /// `NotFound` when there is none; `InvalidInput` for "default", which stays; otherwise as [`Db::put`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.engine().keyspaces.remove(name)
+        self.drop_keyspaces(&[name])
+    }
+
+    /// Removes the keyspaces `names` and everything in them: all of them or none, whatever happens. That costs as much
+    /// waiting for the device as one does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.create_keyspaces(&["ada", "bob", "eve"], terrace::KeyspaceOptions::default())?;
+    /// db.drop_keyspaces(&["ada", "eve"])?;
+    /// assert_eq!(db.keyspaces(), ["bob", "default"]);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::drop_keyspace`], for any of them.
+    pub fn drop_keyspaces<N: AsRef<str>>(&self, names: &[N]) -> Result<()> {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        self.engine().keyspaces.remove(&names)
     }
 
     /// Names of the keyspaces, sorted.

@@ -14,7 +14,7 @@ pub struct LoadState {
     pub active_bytes: u64,
     /// Bytes at which a memtable is sealed.
     pub active_bytes_max: u64,
-    /// Sealed memtables that wait for their flush, of all keyspaces.
+    /// Sealed memtables that wait for their flush, of all keyspaces. Small ones that are flushed together count as one.
     pub sealed_memtables: u64,
     /// Bytes in all sealed memtables.
     pub sealed_bytes: u64,

@@ -44,7 +44,7 @@ pub use pacer::{Admission, Budget, Deferral, Pressure, Slowdown, Verdict, Writer
 pub use picker::{Picker, RangePick};
 pub use placer::{FastView, PlaceView, moved_level};
 pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
-pub use planner::{Planned, decide};
+pub use planner::{Planned, Rest, decide, rest};
 pub use prefixes::prefix_length;
 pub use release::is_released;
 pub use relocation::stays_hot;

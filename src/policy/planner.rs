@@ -32,12 +32,12 @@ use super::release::next_release;
 use crate::policy::config::PolicyConfig;
 use crate::policy::costs::Costs;
 use crate::policy::load::LoadState;
-use crate::policy::pacer::{Admission, Deferral};
-use crate::policy::picker::Evenness;
+use crate::policy::pacer::{Admission, Deferral, Pacer};
+use crate::policy::picker::{Evenness, Picker};
 use crate::policy::plan::{Plan, Reason};
 use crate::policy::relocation::next_relocation;
 use crate::policy::rewriter::next_rewrite;
-use crate::policy::view::{SpaceView, TreeView};
+use crate::policy::view::{SpaceView, TreeShape, TreeView};
 use crate::types::KeyspaceId;
 
 /// Divisor: tables are compacted for their tombstones alone if these hide this part of what is read.
@@ -78,6 +78,55 @@ pub fn decide(views: &[TreeView<'_>], space: &SpaceView, load: &LoadState, confi
     };
     let plan = admitted_plan(views, space, (load, config), admitted);
     Planned { plan, deferred: deferred.get() }
+}
+
+/// Whether a tree is at rest: without a change of its tables or options there is nothing to do for its own sake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// Something is due, or may become so by itself.
+    No,
+    /// There may be something to do in idle time, and then alone.
+    UntilIdle,
+    /// Whatever the load and the prices.
+    Yes,
+}
+
+/// Whether the tree of `view` is at rest. Values live for ever there, and readers have paid nothing for its level 0; `view`
+/// has no claims and no pins, for these only stand in the way of plans.
+#[must_use]
+pub fn rest(view: &TreeView<'_>, config: &PolicyConfig) -> Rest {
+    let version = view.version;
+    let level0 = version.level(0).depth();
+    let holds_for_readers = || version.runs().any(|(_, run)| run.held().records > 0);
+    let counts_searches = || matches!(config.picker, Picker::Components(_));
+    let has_parts = || level0 > 0 && matches!(config.pacer, Pacer::Dlc(_));
+    let is_due = || !due_levels(view, config).is_empty();
+    if counts_searches()
+        || has_parts()
+        || holds_for_readers()
+        || is_due()
+        || next_hidden(view).is_some()
+        || config.picker.pick_within(view).is_some()
+    {
+        return Rest::No;
+    }
+    if for_tombstones(view, config).is_some() {
+        return Rest::No;
+    }
+    let idle = TreeShape { idle: true, ..*view.shape };
+    if for_tombstones(&TreeView { shape: &idle, ..*view }, config).is_some() {
+        return Rest::UntilIdle;
+    }
+    let dense = || {
+        let parts = config.layout.idle_parts()?;
+        config.picker.pick_dense(view, parts)
+    };
+    match level0 {
+        0 => Rest::Yes,
+        1 if dense().is_none() => Rest::Yes,
+        _ if config.layout.has_intra_l0() => Rest::UntilIdle,
+        _ => Rest::Yes,
+    }
 }
 
 /// The plan of [`decide`].

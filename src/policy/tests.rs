@@ -43,6 +43,7 @@ mod level0;
 mod properties;
 mod recency;
 mod release;
+mod rest;
 mod retainer;
 mod tiered;
 mod volume;

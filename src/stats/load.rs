@@ -43,7 +43,7 @@ pub struct LoadStats {
     pub waiting_writers: u64,
     /// Bytes in the memtables that take writes.
     pub active_bytes: u64,
-    /// Sealed memtables that wait for their flush.
+    /// Sealed memtables that wait for their flush; small ones that are flushed together count as one.
     pub sealed_memtables: u64,
     /// What level 0 counts for, in runs; of the keyspace where that is most.
     pub level0_runs: u64,

@@ -12,6 +12,7 @@
 //! ```
 
 pub(crate) mod buffer;
+mod chunk_map;
 mod extent;
 mod holds;
 mod ids;
@@ -25,6 +26,7 @@ mod ttl;
 
 pub use buffer::Buffer;
 pub(crate) use buffer::{Chunk, prefetch};
+pub use chunk_map::ChunkMap;
 pub use extent::Extent;
 pub use holds::{HOLDS_MAX, Hold, Holders, Holds, Share};
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};

@@ -18,7 +18,10 @@ fn keyspaces_are_made_shown_changed_and_dropped() {
     assert_eq!(place.succeed("keyspace db photos"), photos("none", 14));
     assert_eq!(place.succeed("keyspace db"), default.to_owned() + &photos("none", 14));
     assert_eq!(place.succeed("get db --keyspace photos a"), "1\n");
-    assert_eq!(place.succeed("keyspace db photos --drop"), "");
+    place.succeed("keyspace db one --ttl 60");
+    place.succeed("keyspace db other --ttl 60");
+    assert!(place.run("keyspace db --drop one none other").stderr.contains("there is no keyspace"));
+    assert_eq!(place.succeed("keyspace db --drop photos one other"), "");
     assert_eq!(place.succeed("keyspace db"), default);
     assert_eq!(
         place.succeed("keyspace db events --prefix-delimiter / --prefix-count 2 --ttl 60"),

@@ -145,17 +145,26 @@ impl JobContext {
         begin: JobBegin,
         job: impl FnOnce() -> Result<u64>,
     ) -> Result<()> {
+        self.notify_jobs(kind, vec![begin], || job().map(|bytes| vec![bytes]))
+    }
+
+    /// The same for what one job does for several keyspaces: it returns how many bytes it wrote for each.
+    pub(in crate::engine) fn notify_jobs(
+        &self,
+        kind: Job,
+        begins: Vec<JobBegin>,
+        job: impl FnOnce() -> Result<Vec<u64>>,
+    ) -> Result<()> {
         Rank::Writer.assert_not_held();
-        self.events.notify(|| Event::JobBegin(kind, begin.clone()));
+        begins.iter().for_each(|begin| self.events.notify(|| Event::JobBegin(kind, begin.clone())));
         let start = self.env.now();
         let result = job();
-        let end = || JobEnd {
-            begin,
-            bytes_out: *result.as_ref().unwrap_or(&0),
-            time: self.env.now().saturating_sub(start),
-            error: result.as_ref().err().cloned(),
-        };
-        self.events.notify(|| Event::JobEnd(kind, end()));
+        let time = self.env.now().saturating_sub(start);
+        for (at, begin) in begins.into_iter().enumerate() {
+            let bytes_out = result.as_ref().ok().and_then(|bytes| bytes.get(at).copied()).unwrap_or(0);
+            let error = result.as_ref().err().cloned();
+            self.events.notify(|| Event::JobEnd(kind, JobEnd { begin, bytes_out, time, error }));
+        }
         result.map(drop)
     }
 }

@@ -48,16 +48,6 @@ impl JobContext {
         self.env.now() < Duration::from_nanos(tree.put_off_until.load(Relaxed))
     }
 
-    /// Whether that is so of any tree.
-    pub(in crate::engine) fn any_put_off(&self) -> bool {
-        self.trees.load().values().any(|tree| self.is_put_off(tree))
-    }
-
-    /// Whether there is a keyspace in which values expire.
-    pub(in crate::engine) fn any_expires(&self) -> bool {
-        self.trees.load().values().any(|tree| tree.record.ttl.is_some())
-    }
-
     /// What a job makes of the values of `tree`, before it judges the versions; flushes leave the filter out.
     pub(in crate::engine) fn record_filter(&self, tree: &Tree, filtered: bool) -> RecordFilter {
         let filter = self.filters.0.get(&tree.record.name).filter(|_| filtered);

@@ -21,6 +21,7 @@
 //!
 //! It touches what [`JobContext`] holds, under the catalog's lock. So edits come one after the other.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ use crate::format::edit::{Edit, TreeEdit};
 use crate::store::manifest::Manifest;
 use crate::store::memtable::Memtable;
 use crate::store::table::TableReader;
-use crate::types::{SegmentId, TableId};
+use crate::types::{Extent, KeyspaceId, PackId, SegmentId, TableId};
 
 /// The catalog in force and the log that it is in.
 #[derive(Debug)]
@@ -59,8 +60,10 @@ pub(crate) struct Change {
     pub(crate) packs: Option<SealedPacks>,
     /// Those of the edit's tables that are open already.
     pub(crate) open: Vec<(TableId, Arc<TableReader>)>,
-    /// The memtable whose entries the edit's tables hold.
-    pub(crate) flushed: Option<Arc<Memtable>>,
+    /// Of trees that are flushed, the memtable whose entries the edit's tables hold.
+    pub(crate) flushed: BTreeMap<KeyspaceId, Arc<Memtable>>,
+    /// Tables in its packs that it does not name, for their keyspaces are gone.
+    pub(crate) left_out: Vec<Extent>,
     /// The log is needed from here on.
     pub(crate) wal_floor: Option<SegmentId>,
     /// Whether its tables come to lie on top of others, as the layout has it.
@@ -77,7 +80,7 @@ impl Change {
 
     /// This one and that of another tree, as one: both or none. Neither flushes.
     pub(crate) fn and(mut self, mut other: Self) -> Self {
-        debug_assert!(self.flushed.is_none() && other.flushed.is_none(), "a flush is a change of its own");
+        debug_assert!(self.flushed.is_empty() && other.flushed.is_empty(), "a flush is a change of its own");
         debug_assert!(self.descent.is_none() && other.descent.is_none(), "so is a compaction");
         self.edit.trees.append(&mut other.edit.trees);
         self.edit.packs.append(&mut other.edit.packs);
@@ -91,15 +94,39 @@ impl Change {
     }
 }
 
+/// Leaves out of a flush of several keyspaces those that were dropped while it was running: the others are not to be
+/// written again for that. Any other job with such a keyspace has nothing left to do.
+fn leave_out_dropped(catalog: &Catalog, change: &mut Change) -> Result<()> {
+    let trees = &mut change.edit.trees;
+    let exists = |tree: &TreeEdit| catalog.keyspaces.contains_key(&tree.keyspace);
+    if trees.iter().all(exists) {
+        return Ok(());
+    }
+    let is_group = change.flushed.len() > 1;
+    let (stay, gone): (Vec<_>, Vec<_>) = trees.drain(..).partition(|tree| is_group && exists(tree));
+    if stay.is_empty() {
+        return Err(dropped());
+    }
+    *trees = stay;
+    let extents = |trees: &[TreeEdit]| -> Vec<Extent> {
+        trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent).collect()
+    };
+    let named: BTreeSet<PackId> = extents(trees).iter().map(|extent| extent.pack).collect();
+    change.left_out = extents(&gone);
+    change.left_out.retain(|extent| named.contains(&extent.pack));
+    change.edit.packs.retain(|pack| named.contains(&pack.id));
+    if let Some(packs) = &mut change.packs {
+        packs.keep(&named);
+    }
+    Ok(())
+}
+
 impl JobContext {
     /// Makes `change` durable and visible.
     pub(crate) fn install(&self, mut change: Change) -> Result<()> {
         let mut log = self.catalog.lock();
         self.health.check_writable()?;
-        if change.edit.trees.iter().any(|tree| !log.catalog.keyspaces.contains_key(&tree.keyspace)) {
-            // The keyspace was dropped while the job was running.
-            return Err(dropped());
-        }
+        leave_out_dropped(&log.catalog, &mut change)?;
         self.number(&log.catalog, &mut change);
         let next = self.apply(&log.catalog, &change.edit)?;
         if !planted!("installed-without-a-check") {
@@ -134,7 +161,7 @@ impl JobContext {
         if planted!("extents-freed-under-readers") {
             self.free_dropped(&log.catalog, &next);
         }
-        self.register(&change.edit);
+        self.register(&change);
         let added = change.edit.trees.iter().flat_map(|tree| &tree.add);
         added.for_each(|(_, table)| {
             self.snapshots.mark(&table.holds);
@@ -182,26 +209,33 @@ impl JobContext {
     }
 
     /// Starts to count the space of what is new.
-    fn register(&self, edit: &Edit) {
+    fn register(&self, Change { edit, left_out, .. }: &Change) {
         // Those that only move are counted already.
         let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
-        self.storage.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
+        let packs = edit.packs.iter().map(|pack| (pack.id, pack.length));
+        self.storage.reclaimer.register(packs, added.chain(left_out.iter().copied()));
+        // They die at once: nobody holds them.
+        left_out.iter().for_each(|extent| self.storage.reclaimer.released(*extent));
     }
 
     fn show(&self, catalog: &Catalog, change: &Change) {
         let trees = self.trees.load();
+        let open: BTreeMap<TableId, &Arc<TableReader>> =
+            change.open.iter().map(|(id, table)| (*id, table)).collect();
         for edit in &change.edit.trees {
             if let (Some(tree), Some(state)) =
                 (trees.get(&edit.keyspace), catalog.keyspaces.get(&edit.keyspace))
             {
-                for (id, table) in &change.open {
-                    if let Some((_, meta)) = state.version.table(*id) {
+                for (_, added) in &edit.add {
+                    if let (Some(table), Some((_, meta))) =
+                        (open.get(&added.id), state.version.table(added.id))
+                    {
                         table.count_in(&meta.heat);
-                        meta.attachment.set(table.clone());
+                        meta.attachment.set((*table).clone());
                     }
                 }
                 let buffer = self.buffer_behind(tree, edit, &state.version, change.descent.as_ref());
-                tree.publish(&state.version, change.flushed.as_ref(), &buffer);
+                tree.publish(&state.version, change.flushed.get(&edit.keyspace), &buffer);
                 self.forget_removed(&buffer, &state.version);
             }
         }

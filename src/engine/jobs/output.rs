@@ -12,7 +12,7 @@
 //! Invariant: the names of all packs are durable before the output is handed to an edit. They are made so ahead
 //! ([`Preallocator`](crate::engine::space::preallocator::Preallocator)), or else once, at the end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -169,6 +169,14 @@ impl<C: Deref<Target = JobContext>> Output<C> {
     /// The same, all on one device.
     pub(crate) fn at(self, place: DeviceId) -> Self {
         Self { place: Some(place), ..self }
+    }
+
+    /// Ends the current table, and returns those of the keyspace at hand. What comes is another one's, written as
+    /// `settings` say, to the same pack.
+    pub(crate) fn turn_to(&mut self, settings: TableSettings) -> Result<Vec<TableRecord>> {
+        self.cut(&UpperBound::Unbounded)?;
+        self.settings = settings;
+        Ok(std::mem::take(&mut self.tables))
     }
 
     /// Starts a table with `key`, and a pack, where there is none.
@@ -412,6 +420,13 @@ impl SealedPacks {
     pub(crate) fn and(mut self, mut more: Self) -> Self {
         self.records.append(&mut more.records);
         self
+    }
+
+    /// Removes those packs that are not `named`.
+    pub(crate) fn keep(&mut self, named: &BTreeSet<PackId>) {
+        let (kept, others) = self.records.drain(..).partition(|record| named.contains(&record.id));
+        self.records = kept;
+        drop(Self { store: self.store.clone(), records: others, committed: false });
     }
 
     /// From here on an edit may name the packs: they stay whatever happens.

@@ -2,6 +2,7 @@
 //!
 //! Readers take its [`View`](tree::View) without a lock.
 
+pub(in crate::engine) mod changes;
 pub(in crate::engine) mod dead_ranges;
 pub(in crate::engine) mod expiry;
 pub(in crate::engine) mod fitting_prefix;
@@ -10,12 +11,11 @@ pub(in crate::engine) mod range_deletes;
 pub(in crate::engine) mod read_debt;
 pub(crate) mod tree;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::types::KeyspaceId;
+use crate::types::{ChunkMap, KeyspaceId};
 
 use tree::Tree;
 
 /// The keyspaces that exist, by id.
-pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
+pub(crate) type Trees = ChunkMap<KeyspaceId, Arc<Tree>>;

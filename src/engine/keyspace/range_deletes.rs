@@ -38,6 +38,11 @@ impl RangeDeletes {
         self.unread.load(Relaxed) && self.unread.swap(false, Relaxed)
     }
 
+    /// Whether any is noted, or tables have some that are not.
+    pub(in crate::engine) fn is_waiting(&self) -> bool {
+        self.any.load(Relaxed) || self.unread.load(Relaxed)
+    }
+
     /// Notes `tombstone` if it hides a whole table of `view`, or may hide one that is yet to be flushed. Returns whether it did.
     pub(in crate::engine) fn note(&self, tombstone: RangeTombstone, view: &View) -> bool {
         if view.sealed.is_empty() && !is_over_tables(&view.version, &tombstone) {

@@ -5,11 +5,12 @@
 //! * A view is immutable, but its active memtable grows. Readers take it without a lock.
 //! * Only the holder of the writer's lock seals the active memtable.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 
+use super::changes::{Changes, Marks, Watcher};
 use super::dead_ranges::DeadRanges;
 use super::expiry::AtomicTtl;
 use super::fitting_prefix::FittingPrefix;
@@ -46,6 +47,9 @@ pub(crate) struct Tree {
     pub(in crate::engine) ttl: AtomicTtl,
     /// Until this moment none of its tables is compacted alone; by the monotonic clock, in nanoseconds.
     pub(in crate::engine) put_off_until: AtomicU64,
+    /// Who is told that it has changed, once it is in the list of keyspaces.
+    changes: OnceLock<Arc<Changes>>,
+    pub(in crate::engine) marks: Marks,
 }
 
 /// Everything that a read needs. Immutable, but the active memtable grows.
@@ -137,11 +141,37 @@ impl Tree {
             overwrite_ratio: OverwriteRatio::default(),
             fitting_prefix: FittingPrefix::default(),
             put_off_until: AtomicU64::new(0),
+            changes: OnceLock::new(),
+            marks: Marks::default(),
         }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
         self.record.id
+    }
+
+    /// From now on `changes` is told of changes. Called once the tree is in the list of keyspaces.
+    pub(in crate::engine) fn tell(&self, changes: &Arc<Changes>) {
+        // Once for each tree.
+        let _ = self.changes.set(changes.clone());
+        self.changed();
+    }
+
+    /// The version, the sealed memtables, or something that plans rest on has changed.
+    pub(in crate::engine) fn changed(&self) {
+        self.grown();
+        self.changed_for(Watcher::Plans);
+    }
+
+    /// The active memtable has grown.
+    pub(in crate::engine) fn grown(&self) {
+        self.changed_for(Watcher::Load);
+    }
+
+    fn changed_for(&self, watcher: Watcher) {
+        if let Some(changes) = self.changes.get() {
+            changes.note(watcher, self.id(), &self.marks);
+        }
     }
 
     /// The current view, for the time of a lookup.
@@ -175,6 +205,7 @@ impl Tree {
         });
         // Nobody has a number for the new memtable yet.
         self.view.load().dead.begin_generation();
+        self.grown();
         Some(sealed)
     }
 
@@ -200,6 +231,7 @@ impl Tree {
         if runs > before || runs == 0 {
             self.read_debt.share(before, runs);
         }
+        self.changed();
     }
 
     /// Publishes another compaction buffer, unless it has changed since `change` was made. Returns whether it did.
@@ -255,9 +287,11 @@ impl Tree {
         }));
     }
 
-    /// Sequence number of the oldest entry of the sealed memtable that is flushed next.
-    pub(crate) fn first_sealed(&self) -> Option<Seq> {
-        self.view().sealed.last()?.memtable.min_seq()
+    /// Of the sealed memtable that is flushed next, the sequence number of its oldest entry, and its bytes.
+    pub(crate) fn next_sealed(&self) -> Option<(Seq, u64)> {
+        let view = self.view();
+        let memtable = &view.sealed.last()?.memtable;
+        Some((memtable.min_seq()?, memtable.bytes()))
     }
 
     /// Sequence number of the oldest entry that is in no table, the memtable `except` left out.

@@ -101,11 +101,15 @@ pub(super) fn assemble(opening: &Opening, mut found: Recovered) -> Engine {
     let jobs = Arc::new(job_context(&common, opening, &read, ids));
     let background = Arc::new(background(&common, &jobs));
     let write = Arc::new(write_path(&common, &read, &background));
+    let trees = common.trees.load();
+    let names = trees.iter().map(|(id, tree)| (tree.record.name.clone(), *id)).collect();
+    drop(trees);
     let keyspaces = Keyspaces {
         jobs: jobs.clone(),
         write: write.clone(),
         background: background.clone(),
         chunks,
+        names: OrderedMutex::leaf(names),
         changing: OrderedMutex::new(Rank::KeyspaceChanges, ()),
     };
     Engine {
@@ -259,11 +263,16 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
 }
 
 fn background(common: &Common, jobs: &Arc<JobContext>) -> Background {
+    let changes = Arc::default();
+    common.trees.load().values().for_each(|tree| tree.tell(&changes));
     Background {
         jobs: jobs.clone(),
         scheduler: common.scheduler.clone(),
         pressure: common.pressure.clone(),
         idle_time: IdleTime::since(common.env.now()),
+        changes,
+        totals: OrderedMutex::new(Rank::AllTrees, Default::default()),
+        attention: OrderedMutex::new(Rank::AllTrees, Default::default()),
         meter: common.meter.clone(),
         ingesting_bytes: AtomicU64::new(0),
         _lock: common.lock.clone(),

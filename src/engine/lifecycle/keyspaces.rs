@@ -1,4 +1,4 @@
-//! Keyspaces: created, dropped and altered, each by an edit.
+//! Keyspaces: created, dropped and altered, each by an edit, or many by one.
 //!
 //! * A creation is durable before it shows. So no log record names a keyspace that the manifest does not know.
 //! * A drop becomes durable and shows under the writer's lock. Until then the keyspace's log is needed. Afterwards
@@ -7,6 +7,7 @@
 //!
 //! [`Keyspaces`] holds the parts that this takes. No two changes run at the same time; commits and jobs go on beside them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::batch::DEFAULT_KEYSPACE;
@@ -14,7 +15,7 @@ use crate::catalog::Version;
 use crate::engine::jobs::context::JobContext;
 use crate::engine::jobs::install::Change;
 use crate::engine::keyspace::Trees;
-use crate::engine::keyspace::tree::{Tree, View, new_memtable};
+use crate::engine::keyspace::tree::{Tree, View, dropped, new_memtable};
 use crate::engine::schedule::background::Background;
 use crate::engine::shared::settings::keyspace_record;
 use crate::engine::write::path::WritePath;
@@ -36,6 +37,8 @@ pub(crate) struct Keyspaces {
     pub(in crate::engine) background: Arc<Background>,
     /// Memory for memtables.
     pub(in crate::engine) chunks: Arc<ChunkPool>,
+    /// The ids of those that exist, by name. A name is entered after its tree is in the list, and goes before it.
+    pub(in crate::engine) names: OrderedMutex<BTreeMap<String, KeyspaceId>>,
     /// Held while a keyspace comes, goes or changes.
     pub(in crate::engine) changing: OrderedMutex<()>,
 }
@@ -54,48 +57,77 @@ impl Keyspaces {
     /// The keyspace `name`, if there is one.
     pub(crate) fn find(&self, name: &str) -> Result<Option<Arc<Tree>>> {
         self.jobs.health.check_open()?;
-        Ok(self.all().values().find(|tree| tree.record.name == name).cloned())
+        let id = self.names.lock().get(name).copied();
+        Ok(id.and_then(|id| self.all().get(&id).cloned()))
     }
 
     /// The keyspace `name`, created if there is none.
     pub(crate) fn create(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<Tree>> {
+        let mut trees = self.create_all(&[name], options)?;
+        trees.pop().ok_or_else(dropped)
+    }
+
+    /// The keyspaces `names`, in their order. Those that there are none of are created, by one edit.
+    pub(crate) fn create_all(&self, names: &[&str], options: &KeyspaceOptions) -> Result<Vec<Arc<Tree>>> {
         options.validate()?;
-        if let Some(tree) = self.find(name)? {
-            return Ok(tree);
+        let found = |name: &&str| self.find(name).transpose();
+        // Without the lock, where all are there.
+        let trees: Vec<_> = names.iter().filter_map(found).collect::<Result<_>>()?;
+        if trees.len() == names.len() {
+            return Ok(trees);
         }
-        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.len() > NAME_BYTES_MAX) {
             let message = format!("a keyspace's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         self.write.writer()?;
         let _changing = self.changing.lock();
-        if let Some(tree) = self.find(name)? {
-            return Ok(tree);
+        let mut new: Vec<&str> = Vec::new();
+        for name in names {
+            if self.find(name)?.is_none() {
+                new.push(name);
+            }
         }
-        let id = self.jobs.catalog.lock().catalog.counters.keyspace;
-        let record = keyspace_record(id, name, options);
-        let mut change = Change {
-            edit: Edit { keyspaces: vec![KeyspaceChange::Create(record.clone())], ..Edit::default() },
-            ..Change::default()
-        };
-        change.edit.counters.keyspace = id.next();
+        new.sort_unstable();
+        new.dedup();
+        if !new.is_empty() {
+            self.create_new(&new, options)?;
+        }
+        names.iter().map(|name| self.find(name)?.ok_or_else(dropped)).collect()
+    }
+
+    /// Creates `names`, none of which is there.
+    fn create_new(&self, names: &[&str], options: &KeyspaceOptions) -> Result<()> {
+        let mut id = self.jobs.catalog.lock().catalog.counters.keyspace;
+        let mut records = Vec::with_capacity(names.len());
+        for name in names {
+            records.push(keyspace_record(id, name, options));
+            id = id.next();
+        }
+        let keyspaces = records.iter().cloned().map(KeyspaceChange::Create).collect();
+        let mut change = Change { edit: Edit { keyspaces, ..Edit::default() }, ..Change::default() };
+        change.edit.counters.keyspace = id;
         let installed = self.jobs.install(change);
         // Success, too, may have poisoned the store: the switch to a new manifest may have failed behind it.
         self.background.wake_writers();
         installed?;
-        let version = Arc::new(Version::empty());
-        let view = View {
-            active: new_memtable(&self.chunks, b""),
-            sealed: Vec::new(),
-            version,
-            buffer: None,
-            dead: Arc::default(),
+        let new_tree = |record| {
+            let version = Arc::new(Version::empty());
+            let active = new_memtable(&self.chunks, b"");
+            Arc::new(Tree::new(
+                record,
+                self.chunks.clone(),
+                View { active, sealed: Vec::new(), version, buffer: None, dead: Arc::default() },
+            ))
         };
-        let tree = Arc::new(Tree::new(record, self.chunks.clone(), view));
+        let created: Vec<_> = records.into_iter().map(new_tree).collect();
         self.change_trees(|trees| {
-            trees.insert(id, tree.clone());
+            created.iter().for_each(|tree| _ = trees.insert(tree.id(), tree.clone()));
         });
-        Ok(tree)
+        created.iter().for_each(|tree| tree.tell(&self.background.changes));
+        let mut names = self.names.lock();
+        names.extend(created.iter().map(|tree| (tree.record.name.clone(), tree.id())));
+        Ok(())
     }
 
     /// As [`JobContext::record_of`](crate::engine::jobs::context::JobContext::record_of).
@@ -176,17 +208,14 @@ impl Keyspaces {
         installed
     }
 
-    /// Removes the keyspace `name`.
-    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+    /// Removes the keyspaces `names`, all of them by one edit, or none.
+    pub(crate) fn remove(&self, names: &[&str]) -> Result<()> {
         let writer = self.write.writer()?;
         let _changing = self.changing.lock();
         self.jobs.health.check_writable()?;
-        let tree = self
-            .find(name)?
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no keyspace {name:?}")))?;
-        let id = tree.id();
-        if id == DEFAULT_KEYSPACE {
-            return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
+        let trees = self.to_remove(names)?;
+        if trees.is_empty() {
+            return Ok(());
         }
         // Most of the log by now, without the lock that writers wait for.
         let log = writer.lock().wal.durable().clone();
@@ -195,32 +224,56 @@ impl Keyspaces {
             log.sync().map_err(|error| self.jobs.alarm.poison(error))?;
         }
         {
-            // Between two appends: from here on none finds the keyspace, and none of its log is needed.
+            // Between two appends: from here on none finds the keyspaces, and none of their log is needed.
             let mut writer = writer.lock();
             // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
             self.write.wait_all_visible(&writer)?;
             if !planted!("dropped-before-the-log-is-synced") {
                 writer.wal.durable().sync().map_err(|error| self.jobs.alarm.poison(error))?;
             }
-            let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
+            let keyspaces = trees.keys().map(|id| KeyspaceChange::Drop(*id)).collect();
+            let edit = Edit { keyspaces, ..Edit::default() };
             self.jobs.install(Change { edit, ..Change::default() })?;
-            // Before any write is refused: whoever has been told that the keyspace is gone reads nothing of it.
+            // Before any write is refused: whoever has been told that a keyspace is gone reads nothing of it.
             if !planted!("dropped-keyspace-still-read") {
-                tree.mark_dropped();
+                trees.values().for_each(|tree| tree.mark_dropped());
             }
-            self.change_trees(|trees| {
-                trees.remove(&id);
-            });
+            self.forget(&trees);
             writer.active_bytes = self.write.active_bytes();
         }
         // Jobs that are under way find no keyspace to install their results in.
-        self.background.wait_jobs_of(id);
+        trees.keys().for_each(|id| self.background.wait_jobs_of(*id));
         // Those who wait for them need not wait any more.
         self.background.scheduler.wake_all();
-        tree.clear();
+        trees.values().for_each(|tree| tree.clear());
         self.background.sample_load();
         self.background.wake_writers();
         Ok(())
+    }
+
+    /// The keyspaces `names`, which are to be removed.
+    fn to_remove(&self, names: &[&str]) -> Result<BTreeMap<KeyspaceId, Arc<Tree>>> {
+        let mut trees = BTreeMap::new();
+        for name in names {
+            let tree = self
+                .find(name)?
+                .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no keyspace {name:?}")))?;
+            if tree.id() == DEFAULT_KEYSPACE {
+                let message = "the keyspace \"default\" cannot be dropped";
+                return Err(Error::new(ErrorKind::InvalidInput, message));
+            }
+            trees.insert(tree.id(), tree);
+        }
+        Ok(trees)
+    }
+
+    /// Takes `gone` out of the lists of keyspaces.
+    fn forget(&self, gone: &BTreeMap<KeyspaceId, Arc<Tree>>) {
+        let mut names = self.names.lock();
+        gone.values().for_each(|tree| _ = names.remove(&tree.record.name));
+        drop(names);
+        self.change_trees(|trees| gone.keys().for_each(|id| _ = trees.remove(id)));
+        gone.keys().for_each(|id| self.background.changes.note_gone(*id));
     }
 
     fn change_trees(&self, change: impl Fn(&mut Trees)) {

@@ -477,10 +477,14 @@ impl Store<'_> {
     ) -> Result<(Memtables, Seq, wal::Recovered)> {
         let mut memtables = Memtables::new();
         let mut last_seq = catalog.counters.seq;
+        // Keyspaces of the last batch: no other memtable has grown since it was looked at.
+        let mut grown: Vec<KeyspaceId> = Vec::new();
         let mut replay = |first: Seq, ops: Ops<'_>| {
             // Between two batches, so that a flush never makes half of one durable.
-            for recovered in memtables.values_mut() {
-                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)), &self.chunks);
+            for id in grown.drain(..) {
+                if let Some(recovered) = memtables.get_mut(&id) {
+                    recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)), &self.chunks);
+                }
             }
             for (op, seq) in ops.zip(first.0..) {
                 let (op, seq) = (op?, Seq(seq));
@@ -493,6 +497,9 @@ impl Store<'_> {
                             .entry(op.keyspace)
                             .or_insert_with(|| Recovering::new(&self.chunks, &keyspace.version));
                         recovered.active.apply(seq, &op.action);
+                        if grown.last() != Some(&op.keyspace) {
+                            grown.push(op.keyspace);
+                        }
                     }
                     // It is in a table, or its keyspace was dropped since.
                     Some(_) => {}
@@ -513,7 +520,7 @@ impl Store<'_> {
 
     fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
         let mut trees = Trees::new();
-        for (&id, state) in &catalog.keyspaces {
+        for (&id, state) in catalog.keyspaces.iter() {
             let recovered =
                 memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks, &state.version));
             let Recovering { active, sealed } = recovered;

@@ -180,7 +180,7 @@ impl RepairScan {
     }
 
     fn find_tables(&mut self) -> Result<()> {
-        for (&keyspace, state) in &self.catalog.keyspaces {
+        for (&keyspace, state) in self.catalog.keyspaces.iter() {
             let tables = self.tables.entry(keyspace).or_default();
             tables.extend(state.version.tables().map(|(_, table)| FoundTable {
                 smallest: table.range.start.clone(),

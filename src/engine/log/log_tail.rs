@@ -6,12 +6,14 @@
 //! Invariant: a segment is released only after the edit that holds its entries is durable. So [`LogTail::release`]
 //! comes after the install of the edit.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
 use super::writer::{Writer, writable};
 use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::tree::Tree;
 use crate::engine::shared::alarm::Alarm;
 use crate::engine::shared::visibility::Visibility;
 use crate::engine::space::preallocator::Preallocator;
@@ -20,7 +22,7 @@ use crate::error::Result;
 use crate::format::names::FileName;
 use crate::store::files::recycled::RecycledFiles;
 use crate::store::memtable::Memtable;
-use crate::types::{SegmentId, Seq};
+use crate::types::{KeyspaceId, SegmentId, Seq};
 
 /// The end of the log that flushes cut off.
 #[derive(Debug)]
@@ -42,14 +44,20 @@ impl LogTail {
         writable(self.writer.as_deref())
     }
 
-    /// The oldest log segment that is still needed once `memtable`, sealed at `upto`, is in tables. Syncs the log
-    /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
-    pub(in crate::engine) fn prepare(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
+    /// The oldest log segment that is still needed once the memtables of `flushed`, one of each keyspace and sealed at
+    /// `upto` or before, are in tables. Syncs the log where a crash could otherwise lose entries as old as those that
+    /// the flush keeps, or a part of their batch.
+    pub(in crate::engine) fn prepare(
+        &self,
+        flushed: &BTreeMap<KeyspaceId, Arc<Memtable>>,
+        upto: Seq,
+    ) -> Result<SegmentId> {
         let (floor, log) = {
             let writer = self.writer()?.lock();
             self.visibility.wait_for(writer.last_seq).map_err(|_| self.alarm.health.gave_up())?;
             let trees = self.trees.load();
-            let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
+            let unflushed = |tree: &Arc<Tree>| tree.first_unflushed(flushed.get(&tree.id()));
+            let first = trees.values().filter_map(unflushed).min();
             let log = first.is_some_and(|first| first <= upto).then(|| writer.wal.durable().clone());
             let first = first.filter(|_| !planted!("log-released-though-another-keyspace-needs-it"));
             (writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))), log)

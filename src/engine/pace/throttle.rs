@@ -142,16 +142,30 @@ impl ThrottledJob<'_> {
     }
 }
 
+/// A flush looks this often, in records, for its place. A memtable may have a few alone.
+const RECORDS_PER_LOOK: u64 = 1024;
+
 /// A flush. It never pauses.
 #[derive(Debug)]
 pub(in crate::engine) struct ThrottledFlush<'a> {
     throttle: &'a Throttle,
     is_urgent: Cell<bool>,
+    /// Records since it looked for its place; `None` before it did.
+    records: Cell<Option<u64>>,
 }
 
 impl ThrottledFlush<'_> {
-    /// Takes the processors that the pacer allows it now.
-    pub(in crate::engine) fn take_place(&self) {
+    /// It has written so many records: now and then it takes the processors that the pacer allows it.
+    pub(in crate::engine) fn wrote(&self, records: u64) {
+        let since = self.records.get().map(|since| since + records);
+        let is_time = since.is_none_or(|since| since >= RECORDS_PER_LOOK);
+        self.records.set(Some(since.filter(|_| !is_time).unwrap_or(0)));
+        if is_time {
+            self.take_place();
+        }
+    }
+
+    fn take_place(&self) {
         let sampler = &self.throttle.sampler;
         let is_urgent = sampler.settings.load().policy.pacer.flush_is_urgent(&sampler.load());
         if is_urgent != self.is_urgent.replace(is_urgent) {
@@ -203,7 +217,7 @@ impl Throttle {
     /// For a flush that begins.
     pub(in crate::engine) fn begin_flush(&self) -> ThrottledFlush<'_> {
         self.sampler.running.begin_flush();
-        ThrottledFlush { throttle: self, is_urgent: Cell::new(false) }
+        ThrottledFlush { throttle: self, is_urgent: Cell::new(false), records: Cell::new(None) }
     }
 
     /// How fast a job may go on.

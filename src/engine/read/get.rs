@@ -37,6 +37,7 @@ impl ReadPath {
         if has_passed && self.lookups.count(hash) {
             let costs = self.pressure.load().costs;
             if tree.read_debt.looked(&self.settings.load().policy.layout, &costs) {
+                tree.changed();
                 self.scheduler.wake();
             }
         }

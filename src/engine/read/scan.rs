@@ -400,6 +400,7 @@ impl Scan {
             (asked, path.pressure.load().costs)
         };
         if !view.version.level(0).runs.is_empty() && tree.read_debt.scanned(seen) {
+            tree.changed();
             path.scheduler.wake();
         }
         let range = bounds.range();

@@ -11,13 +11,16 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::attention::Attention;
 use super::idle_time::IdleTime;
+use super::load_totals::LoadTotals;
 use super::scheduler::Scheduler;
 use crate::engine::jobs::context::JobContext;
 use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::changes::Changes;
 use crate::engine::shared::pressure::Pressure;
 use crate::env::FileLock;
-use crate::env::sync::before_look;
+use crate::env::sync::{MutexGuard, OrderedMutex, Rank, before_look};
 use crate::store::files::meter::Meter;
 use crate::types::Seq;
 
@@ -30,6 +33,12 @@ pub(crate) struct Background {
     /// What is to be done, as writers are told.
     pub(in crate::engine) pressure: Arc<Pressure>,
     pub(in crate::engine) idle_time: IdleTime,
+    /// Trees that have changed since the load was sampled, or since a plan was made.
+    pub(in crate::engine) changes: Arc<Changes>,
+    /// The load of all trees.
+    pub(in crate::engine) totals: OrderedMutex<LoadTotals>,
+    /// The trees that plans look at.
+    pub(in crate::engine) attention: OrderedMutex<Attention>,
     /// What users read.
     pub(in crate::engine) meter: Arc<Meter>,
     /// Bytes of tables from outside that are written and not in a tree yet.
@@ -43,6 +52,14 @@ impl Background {
     pub(in crate::engine) fn trees(&self) -> Arc<Trees> {
         before_look();
         self.jobs.trees.load_full()
+    }
+
+    /// The trees that plans look at, by now.
+    pub(in crate::engine) fn attention(&self) -> MutexGuard<'_, Attention> {
+        Rank::Writer.assert_not_held();
+        let mut attention = self.attention.lock();
+        attention.look(&self.changes, self.jobs.settings.load_full(), || self.jobs.trees.load_full());
+        attention
     }
 
     /// Everything up to here is acknowledged or about to be.

@@ -41,7 +41,7 @@ const HIDDEN_PARTS: u64 = 8;
 const HIDDEN_BYTES_MIN: u64 = 1 << 20;
 
 /// Whether the tombstones of the active memtable hide a good part of the tables, if each hides a record of the mean size.
-fn holds_tombstones(view: &View) -> bool {
+pub(super) fn holds_tombstones(view: &View) -> bool {
     let tombstones = view.active.tombstones();
     if tombstones == 0 || !view.sealed.is_empty() {
         return false;
@@ -59,19 +59,13 @@ impl Background {
     pub(in crate::engine) fn could_use_idle_time(&self) -> bool {
         self.jobs.settings.load().policy.layout.has_intra_l0()
             && !self.jobs.storage.is_short_of_space()
-            && self.trees().values().any(|tree| {
-                let view = tree.view();
-                !view.version.level(0).runs.is_empty()
-                    || holds_tombstones(&view)
-                    || view.version.runs().any(|(_, run)| run.tombstones() > 0)
-            })
+            && self.attention().has_use_for_idle_time()
     }
 
     /// Seals the memtables whose tombstones hide a good part of their trees, so that the space comes back though nobody
     /// writes any more. Returns whether there was one. The segment of the log ends with them, so that it can be released.
     pub(in crate::engine) fn seal_tombstones(&self) -> Result<bool> {
-        let trees = self.trees();
-        let due: Vec<_> = trees.values().filter(|tree| holds_tombstones(&tree.view())).collect();
+        let due = self.attention().holding_tombstones();
         if due.is_empty() || self.jobs.storage.is_short_of_space() {
             return Ok(false);
         }
@@ -87,7 +81,7 @@ impl Background {
         for tree in due {
             tree.seal(writer.last_seq);
         }
-        writer.active_bytes = trees.values().map(|tree| tree.view().active.bytes()).sum();
+        writer.active_bytes = self.active_bytes();
         drop(writer);
         self.sample_load();
         self.scheduler.wake();

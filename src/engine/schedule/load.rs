@@ -1,11 +1,15 @@
-//! The load as the scheduler measures it: sampled whenever a memtable is sealed or a job ends.
+//! The load as the scheduler measures it: sampled whenever a memtable is sealed or a job ends. A sample looks only at the
+//! trees that have changed ([`load_totals`](super::load_totals)).
 //!
 //! What users did and what the pacer made of it are the [sampler](crate::engine::pace::sampler)'s to say.
 
-use std::cmp;
+use std::sync::Arc;
 
 use super::background::Background;
-use crate::policy::{self, LoadState};
+use super::load_totals::{LoadTotals, Totals};
+use crate::engine::keyspace::tree::Tree;
+use crate::env::sync::MutexGuard;
+use crate::policy::LoadState;
 use crate::stats::CostStats;
 use crate::types::KeyspaceId;
 
@@ -14,13 +18,15 @@ impl Background {
     /// for it.
     pub(crate) fn sample_load(&self) -> bool {
         // The sample is taken anew if another one has come meanwhile, so an older sample never replaces a newer one.
-        self.pressure.update(|last| self.load_now(last, |_| true));
+        self.pressure.update(|last| self.load_now(last));
         self.pressure.has_stopped()
     }
 
     /// The load, if there were no keyspaces but those that `counts` names.
     pub(in crate::engine) fn load_of(&self, counts: impl Fn(KeyspaceId) -> bool) -> LoadState {
-        self.load_now(&self.pressure.load(), counts)
+        let trees = self.jobs.trees.load_full();
+        let totals = Totals::of(trees.values().filter(|tree| counts(tree.id())), &self.jobs.settings.load());
+        totals.fill(self.load_without_trees(&self.pressure.load()))
     }
 
     /// Lets stalled writers look again. Not to be called with the writer's lock held.
@@ -35,12 +41,15 @@ impl Background {
         }
     }
 
-    /// What changed since `last`, in the keyspaces that `counts` names; what users did is the sampler's to say.
-    fn load_now(&self, last: &LoadState, counts: impl Fn(KeyspaceId) -> bool) -> LoadState {
-        let settings = self.jobs.settings.load();
-        let policy = &settings.policy;
-        let mut load = LoadState {
-            active_bytes_max: settings.limits.memtable_bytes,
+    /// What changed since `last`; what users did is the sampler's to say.
+    fn load_now(&self, last: &LoadState) -> LoadState {
+        let load = self.load_without_trees(last);
+        self.with_totals(|totals| totals.fill(load))
+    }
+
+    fn load_without_trees(&self, last: &LoadState) -> LoadState {
+        LoadState {
+            active_bytes_max: self.jobs.settings.load().limits.memtable_bytes,
             flush_bytes_per_second: self.jobs.statistics.flush_rate(),
             compaction_bytes_per_second: self.jobs.statistics.compaction_rate(),
             costs: self.jobs.statistics.costs.costs(),
@@ -48,35 +57,36 @@ impl Background {
             pace: last.pace,
             levels: self.jobs.statistics.passed_levels(),
             ..LoadState::default()
-        };
-        for tree in self.jobs.trees.load().values().filter(|tree| counts(tree.id())) {
-            let view = tree.view();
-            load.active_bytes += view.active.bytes();
-            load.sealed_memtables += view.sealed.len() as u64;
-            load.sealed_bytes += view.sealed_bytes();
-            let (overwrite_ratio, layout) = (tree.overwrite_ratio.share(), tree.layout(policy));
-            let l0_runs = layout.level0_runs(&view.version, overwrite_ratio);
-            let run_bytes = layout.level0_run_bytes(&view.version, overwrite_ratio);
-            load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
-                cmp::Ordering::Less => load.l0_run_bytes,
-                cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
-                cmp::Ordering::Greater => run_bytes,
-            };
-            load.l0_runs = load.l0_runs.max(l0_runs);
-            load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
-            let (flushed, parts) = policy::flushed_and_parts(&view.version, settings.limits.memtable_bytes);
-            load.l0_flushed_runs = load.l0_flushed_runs.max(flushed as u64);
-            load.l0_part_runs = load.l0_part_runs.max(parts as u64);
-            for ((now, (_, state)), bytes_max) in
-                load.levels.iter_mut().zip(view.version.levels()).zip(layout.limits(&view.version))
-            {
-                let bytes = state.bytes();
-                now.bytes += bytes;
-                now.bytes_max = now.bytes_max.saturating_add(if bytes > 0 { bytes_max } else { 0 });
-            }
-            load.debt_bytes = load.debt_bytes.saturating_add(layout.debt(&view.version));
         }
-        load
+    }
+
+    fn with_totals<T>(&self, take: impl FnOnce(&Totals) -> T) -> T {
+        take(self.totals().totals())
+    }
+
+    /// The load of all trees, by now.
+    fn totals(&self) -> MutexGuard<'_, LoadTotals> {
+        let mut totals = self.totals.lock();
+        totals.look(&self.changes, self.jobs.settings.load_full(), || self.jobs.trees.load_full());
+        totals
+    }
+
+    /// The trees with sealed memtables.
+    pub(super) fn sealed_trees(&self) -> Vec<Arc<Tree>> {
+        // The list of trees is as new as the totals, or newer: a tree that is not there is gone.
+        let sealed: Vec<_> = self.totals().sealed().collect();
+        let trees = self.trees();
+        sealed.iter().filter_map(|id| trees.get(id).cloned()).collect()
+    }
+
+    /// Bytes that the active memtables hold.
+    pub(in crate::engine) fn active_bytes(&self) -> u64 {
+        self.with_totals(Totals::active_bytes)
+    }
+
+    /// Bytes that all memtables hold.
+    pub(in crate::engine) fn memtable_bytes(&self) -> u64 {
+        self.with_totals(Totals::memtable_bytes)
     }
 
     /// Takes what has been counted into the prices. Called whenever a job ends.

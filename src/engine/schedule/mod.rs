@@ -5,10 +5,12 @@
 //!
 //! It may touch what [`background::Background`] holds.
 
+mod attention;
 pub(super) mod background;
 mod full_disk;
 pub(super) mod idle_time;
 mod load;
+mod load_totals;
 pub(super) mod preallocate;
 pub(super) mod scheduler;
 mod space_budget;

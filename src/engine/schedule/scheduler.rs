@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::background::Background;
 use crate::engine::jobs::expiry::EXPIRY_PERIOD;
+use crate::engine::keyspace::tree::Tree;
 use crate::engine::schedule::idle_time::IDLE_PERIOD;
 use crate::engine::shared::events::Event;
 use crate::engine::shared::job::Job;
@@ -90,11 +91,11 @@ struct State {
     stopping: bool,
 }
 
-/// A memtable that is being flushed.
-#[derive(Clone, Copy, Debug)]
+/// Memtables that are being flushed.
+#[derive(Debug)]
 struct Flushing {
-    keyspace: KeyspaceId,
-    /// Number of its oldest entry.
+    keyspaces: BTreeSet<KeyspaceId>,
+    /// Number of their oldest entry.
     first: Seq,
 }
 
@@ -150,6 +151,10 @@ impl State {
         self.compactions -= 1;
         if let Some(busy) = self.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
+            if busy.is_empty() {
+                // Whoever plans takes a copy of the rest.
+                self.busy.remove(&plan.keyspace);
+            }
         }
         self.change(plan.keyspace);
     }
@@ -271,18 +276,22 @@ impl Background {
     /// Body of the thread that flushes.
     pub(in crate::engine) fn flush_forever(&self) {
         let mut state = self.scheduler.state.lock();
+        // After a failure only one memtable is tried, which needs less space.
+        let mut alone = false;
         while !state.stopping {
             let paused = self.paused(&state, Job::Flush);
-            let due = if paused { None } else { self.flush_due() };
-            let Some((first, tree)) = due else {
+            let due = if paused { None } else { self.next_flush(alone) };
+            let Some((first, trees)) = due else {
                 self.wait_for_work(&mut state, Job::Flush, paused, None);
                 continue;
             };
-            state.flushing = Some(Flushing { keyspace: tree.id(), first });
+            state.flushing =
+                Some(Flushing { keyspaces: trees.iter().map(|tree| tree.id()).collect(), first });
             drop(state);
             let free_bytes = self.jobs.storage.free_bytes();
-            let result = self.jobs.flush(&tree);
-            state = self.job_ended((Job::Flush, tree.id()), result, free_bytes).0;
+            let result = self.jobs.flush(&trees);
+            alone = result.is_err();
+            state = self.job_ended((Job::Flush, trees[0].id()), result, free_bytes).0;
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -293,10 +302,9 @@ impl Background {
         while !state.stopping && number < self.compaction_threads() {
             let (basis, paused) = (state.basis(), self.paused(&state, Job::Compaction));
             let is_full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
-            let expiry = (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
             let now = self.jobs.env.now();
-            let look_again = earlier(expiry, state.backoffs.next_pause_ends(Job::Compaction, now));
-            let look_again = earlier(look_again, self.jobs.next_trim());
+            let look_again =
+                earlier(state.backoffs.next_pause_ends(Job::Compaction, now), self.jobs.next_trim());
             let mut next = Next { plan: None, look_again };
             if !is_full && !paused {
                 let failed = Failed {
@@ -357,6 +365,10 @@ impl Background {
             } else {
                 look_again = earlier(look_again, Some(IDLE_PERIOD));
             }
+        }
+        let comes_by_itself = |tree: &Arc<Tree>| tree.record.ttl.is_some() || self.jobs.is_put_off(tree);
+        if self.attention().restless().any(comes_by_itself) {
+            look_again = earlier(look_again, Some(EXPIRY_PERIOD));
         }
         if self.is_for_level0(number) {
             plan = plan.filter(|plan| JobClass::of(plan) == JobClass::Level0);

@@ -97,12 +97,7 @@ impl Background {
     /// much before their inputs can be freed.
     fn space_left(&self, writer: &Writer) -> Option<u64> {
         let budget = self.jobs.settings.load().limits.space_bytes?;
-        let trees = self.jobs.trees.load();
-        let in_memory: u64 = trees
-            .values()
-            .map(|tree| tree.view())
-            .map(|view| view.active.bytes() + view.sealed_bytes())
-            .sum();
+        let in_memory = self.memtable_bytes();
         let compacting = self.jobs.compacting_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
         let files = self.jobs.storage.reclaimer.pack_bytes()
             + writer.wal.bytes()

@@ -288,3 +288,10 @@ pub(in crate::engine) struct IterationStats {
     pub(in crate::engine) records_in: u64,
     pub(in crate::engine) records_out: u64,
 }
+
+impl IterationStats {
+    pub(in crate::engine) fn add(&mut self, other: Self) {
+        self.records_in += other.records_in;
+        self.records_out += other.records_out;
+    }
+}

@@ -21,6 +21,7 @@
 //!
 //! It touches what [`WritePath`] holds: the log, the memtables and the writer's lock.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use super::conflict::{Guarded, Standing};
 use super::path::WritePath;
 use crate::batch::WriteBatch;
+use crate::engine::jobs::flush::{GROUP_MIN, SMALL_BYTES};
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
 use crate::engine::log::writer::Writer;
@@ -162,7 +164,10 @@ impl WritePath {
             if tree.record.ttl.is_some() && !planted!("memtable-taken-for-older-than-it-is") {
                 view.active.note_written(self.clock.seen());
             }
-            has_many |= view.active.has_many_more_tombstones();
+            if view.active.has_many_more_tombstones() {
+                tree.changed();
+                has_many = true;
+            }
             if view.dead.any() {
                 let ops = batch.iter().filter(|op| op.keyspace == tree.id());
                 ops.for_each(|op| {
@@ -437,17 +442,9 @@ impl WritePath {
             if !planted!("sealed-before-its-writes-are-in") {
                 self.wait_all_visible(writer)?;
             }
-            let trees = self.trees.load();
-            let tree = if full {
-                trees.values().max_by_key(|tree| tree.view().active.bytes())
-            } else {
-                // The keyspace with the oldest entry holds the log back.
-                let waiting = trees.values().filter(|tree| tree.view().sealed.is_empty());
-                let oldest = waiting.filter_map(|tree| Some((tree.first_unflushed(None)?, tree)));
-                oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree)
-            };
-            if let Some(tree) = tree {
-                self.seal(writer, tree)?;
+            let trees = if full { self.largest() } else { self.holding_the_log_back(writer.last_seq) };
+            if !trees.is_empty() {
+                self.seal(writer, trees.iter().map(Arc::as_ref))?;
             }
         }
         if writer.wal.current_bytes() >= settings.limits.segment_bytes {
@@ -456,8 +453,49 @@ impl WritePath {
         Ok(())
     }
 
-    /// Seals a tree's memtable, so that it is flushed. REQUIRES: every numbered write is visible.
-    pub(in crate::engine) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+    /// The tree with the largest memtable. If that is a small part of all, then those with the next ones as well, until
+    /// they hold half of all together: they are flushed together.
+    fn largest(&self) -> Vec<Arc<Tree>> {
+        let trees = self.trees.load();
+        let bytes = |tree: &Arc<Tree>| tree.view().active.bytes();
+        let Some(largest) = trees.values().max_by_key(|tree| bytes(tree)) else { return Vec::new() };
+        let mut left = self.active_bytes() / 2;
+        if bytes(largest) >= left / 2 {
+            return vec![largest.clone()];
+        }
+        let mut sizes: Vec<_> = trees.values().map(|tree| (bytes(tree), tree)).collect();
+        sizes.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        let fills = |(bytes, _): &&(u64, _)| {
+            let has_room = left > 0;
+            left = left.saturating_sub(*bytes);
+            has_room
+        };
+        sizes.iter().take_while(fills).map(|(_, tree)| Arc::clone(tree)).collect()
+    }
+
+    /// The tree with the oldest entry, which holds the log back. If its memtable is small, then all with small ones that
+    /// would be next before the log is half as long: they are flushed together.
+    fn holding_the_log_back(&self, last: Seq) -> Vec<Arc<Tree>> {
+        let trees = self.trees.load();
+        let waiting = trees.values().filter(|tree| tree.view().sealed.is_empty());
+        let firsts: Vec<_> = waiting.filter_map(|tree| Some((tree.first_unflushed(None)?, tree))).collect();
+        let Some((first, oldest)) = firsts.iter().min_by_key(|(first, _)| *first) else { return Vec::new() };
+        let is_small = |tree: &Arc<Tree>| tree.view().active.bytes() < SMALL_BYTES;
+        let half = Seq(first.0 + last.0.saturating_sub(first.0) / 2);
+        let next = firsts.iter().filter(|(first, tree)| *first <= half && is_small(tree));
+        let mut trees: Vec<_> = next.map(|(_, tree)| Arc::clone(tree)).collect();
+        if !is_small(oldest) || trees.len() < GROUP_MIN {
+            trees = vec![Arc::clone(oldest)];
+        }
+        trees
+    }
+
+    /// Seals the memtables of `trees`, so that they are flushed. REQUIRES: every numbered write is visible.
+    pub(in crate::engine) fn seal<'a>(
+        &self,
+        writer: &mut Writer,
+        trees: impl Iterator<Item = &'a Tree>,
+    ) -> Result<()> {
         assert!(
             self.visibility.newest() == writer.last_seq,
             "I16: a memtable is sealed without all its writes"
@@ -465,7 +503,7 @@ impl WritePath {
         if writer.wal.current_bytes() >= self.settings.load().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
-        if tree.seal(writer.last_seq).is_some() {
+        if trees.filter(|tree| tree.seal(writer.last_seq).is_some()).count() > 0 {
             writer.active_bytes = self.active_bytes();
             self.background.sample_load();
             self.background.scheduler.wake();
@@ -485,7 +523,7 @@ impl WritePath {
 
     /// Bytes that the active memtables hold.
     pub(in crate::engine) fn active_bytes(&self) -> u64 {
-        self.trees.load().values().map(|tree| tree.view().active.bytes()).sum()
+        self.background.active_bytes()
     }
 
     /// Seals every memtable, so that it is flushed.
@@ -498,10 +536,7 @@ impl WritePath {
             // The segment ends with its memtables, so that it can be released with them.
             self.roll(&mut writer)?;
         }
-        for tree in trees.values() {
-            self.seal(&mut writer, tree)?;
-        }
-        Ok(())
+        self.seal(&mut writer, trees.values().map(Arc::as_ref))
     }
 }
 
@@ -511,7 +546,10 @@ fn note_range_deletes(trees: &Trees, batch: &WriteBatch, first: Seq) -> bool {
     for (op, seq) in batch.iter().zip(first.0..) {
         if let (Action::DeleteRange { start, end }, Some(tree)) = (op.action, trees.get(&op.keyspace)) {
             let range = KeyRange::half_open(start, UpperBound::from_bytes(end));
-            noted |= tree.range_deletes.note(RangeTombstone { range, seq: Seq(seq) }, &tree.view());
+            if tree.range_deletes.note(RangeTombstone { range, seq: Seq(seq) }, &tree.view()) {
+                tree.changed();
+                noted = true;
+            }
         }
     }
     noted
@@ -530,4 +568,5 @@ fn insert(trees: &Trees, batch: &WriteBatch, first: Seq, apply: impl Fn(&Memtabl
             apply(&view.active, Seq(seq), &op.action);
         }
     }
+    batch.keyspaces().iter().filter_map(|id| trees.get(id)).for_each(|tree| tree.grown());
 }

@@ -293,14 +293,12 @@ fn cutting_from(write: &WritePath, tree: &Tree, key: &[u8]) -> CutState {
 /// Lets no writer have a number any more, and gives the memtables of `trees` up for flushing.
 fn hold_writers<'a, 'w>(
     write: &'w WritePath,
-    mut trees: impl Iterator<Item = &'a Tree>,
+    trees: impl Iterator<Item = &'a Tree>,
 ) -> Result<WritersHeld<'w>> {
     let mut writer = write.writer()?.lock();
     writer.holds += 1;
     let held = WritersHeld(write);
-    let sealed = write
-        .wait_all_visible(&writer)
-        .and_then(|()| trees.try_for_each(|tree| write.seal(&mut writer, tree)));
+    let sealed = write.wait_all_visible(&writer).and_then(|()| write.seal(&mut writer, trees));
     // Before `held` may go, which takes the lock.
     drop(writer);
     sealed.map(|()| held)

@@ -39,6 +39,8 @@ pub enum Rank {
     NextSegment,
     /// Recycled files are removed or renamed (`RecycledFiles::removed`).
     RecycledRemoval,
+    /// What is known of all trees (`Background::totals`, `Background::attention`).
+    AllTrees,
     /// All others. Whoever holds one calls nothing that takes a lock of the store.
     Leaf,
 }

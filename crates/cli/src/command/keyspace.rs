@@ -23,7 +23,8 @@ Examples:
   terrace keyspace people.db photos --compression lz4 --filter-bits 14
   terrace keyspace people.db sessions --ttl 86400
   terrace keyspace people.db events --prefix-delimiter /
-  terrace keyspace people.db sessions --drop")]
+  terrace keyspace people.db sessions --drop
+  terrace keyspace people.db --drop sessions events")]
 pub struct Arguments {
     /// Directory of the store, which must exist
     db: PathBuf,
@@ -58,6 +59,10 @@ pub struct Arguments {
     /// Remove the keyspace and all that is in it
     #[arg(long, requires = "name", conflicts_with_all = ["compression", "filter_bits", "ttl", "prefix_bytes", "prefix_delimiter"])]
     drop: bool,
+
+    /// More keyspaces to remove together with it: all or none
+    #[arg(requires = "drop", value_name = "NAME")]
+    others: Vec<String>,
 }
 
 /// [`Compression`], as it is asked for.
@@ -110,7 +115,8 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     }
     let db = open_to_change(&arguments.db)?;
     if arguments.drop {
-        db.drop_keyspace(name)?;
+        let others = arguments.others.iter();
+        db.drop_keyspaces(&others.chain([name]).collect::<Vec<_>>())?;
     } else if let Some(keyspace) = db.existing_keyspace(name)? {
         keyspace.set_options(&arguments.applied(keyspace.options())?)?;
         show(&keyspace)?;

@@ -15,9 +15,11 @@ use std::sync::Arc;
 
 use super::{Background, State};
 use crate::catalog::Version;
+use crate::engine::jobs::flush::{GROUP_BYTES, GROUP_MIN, SMALL_BYTES};
 use crate::engine::keyspace::tree::{Tree, View};
 use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::{MutexGuard, Rank};
+use crate::options::PackLayout;
 use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
 use crate::types::{KeyspaceId, RangeTombstone, Seq, TableId};
 
@@ -25,9 +27,33 @@ impl Background {
     /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
     /// each tree once: if a flush were installed between two looks at a tree, it would seem as if no tree had any.
     pub(super) fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
-        let trees = self.trees();
-        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
+        let trees = self.sealed_trees();
+        let oldest = trees.iter().filter_map(|tree| Some((tree.next_sealed()?.0, tree)));
         oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
+    }
+
+    /// The trees whose sealed memtables are flushed next, with the number of their oldest entry: the tree of
+    /// [`Background::flush_due`], and if its memtable is small, those of other small ones, in their order. Only the
+    /// first one if `alone`.
+    pub(super) fn next_flush(&self, alone: bool) -> Option<(Seq, Vec<Arc<Tree>>)> {
+        let trees = self.sealed_trees();
+        let mut due: Vec<_> =
+            trees.iter().filter_map(|tree| tree.next_sealed().map(|sealed| (sealed, tree))).collect();
+        due.sort_unstable_by_key(|((first, _), _)| *first);
+        let ((first, bytes), oldest) = due.first()?;
+        let mut group = vec![Arc::clone(oldest)];
+        // A pack of several tables is what makes them one flush.
+        let has_packs = self.jobs.settings.load().policy.files.packs != PackLayout::OneTable;
+        if !alone && has_packs && *bytes < SMALL_BYTES {
+            let mut room = GROUP_BYTES.saturating_sub(*bytes);
+            for ((_, bytes), tree) in due[1..].iter().filter(|((_, bytes), _)| *bytes < SMALL_BYTES) {
+                let Some(rest) = room.checked_sub(*bytes) else { break };
+                room = rest;
+                group.push(Arc::clone(tree));
+            }
+        }
+        group.truncate(if group.len() < GROUP_MIN { 1 } else { group.len() });
+        Some((*first, group))
     }
 
     /// Lets go of the scheduler's lock while `plan` does its work.
@@ -58,10 +84,31 @@ impl Background {
             0 => self.jobs.space_view(self.jobs.storage.is_short_of_space()),
             _ => SpaceView::default(),
         };
-        self.with_views(busy, may, idle, |views| {
-            let load = self.jobs.throttle.sampler.load();
-            decide(views, &space, &load, &self.jobs.settings.load().policy)
-        })
+        let decide = |trees: &[Arc<Tree>]| {
+            self.with_views_of(trees, (busy, &may, idle), |views| {
+                let load = self.jobs.throttle.sampler.load();
+                decide(views, &space, &load, &self.jobs.settings.load().policy)
+            })
+        };
+        // Tables of any tree may be copied for the space that they hold, or for their readers.
+        if !space.packs.is_empty() || !space.reads.devices.is_empty() {
+            return decide(&self.trees().values().cloned().collect::<Vec<_>>());
+        }
+        let attention = self.attention();
+        let mut trees: Vec<_> = attention.restless().cloned().collect();
+        let mut idlers = if idle { attention.idlers(None) } else { Vec::new() };
+        drop(attention);
+        let mut last = idlers.last().map(|tree| tree.id());
+        trees.append(&mut idlers);
+        trees.sort_by_key(|tree| tree.id());
+        let mut planned = decide(&trees);
+        while planned.plan.is_none() && last.is_some() {
+            let more = self.attention().idlers(last);
+            last = more.last().map(|tree| tree.id());
+            let Planned { plan, deferred } = decide(&more);
+            planned = Planned { plan, deferred: planned.deferred.or(deferred) };
+        }
+        planned
     }
 
     /// What `plan` makes of the trees of keyspaces that `may` have one.
@@ -69,7 +116,17 @@ impl Background {
         &self,
         busy: &BTreeMap<KeyspaceId, Claims>,
         may: impl Fn(KeyspaceId) -> bool,
-        idle: bool,
+        plan: impl FnOnce(&[TreeView<'_>]) -> T,
+    ) -> T {
+        let trees: Vec<_> = self.trees().values().cloned().collect();
+        self.with_views_of(&trees, (busy, &may, false), plan)
+    }
+
+    /// What `plan` makes of those of `trees` that `may` have one.
+    fn with_views_of<T>(
+        &self,
+        trees: &[Arc<Tree>],
+        (busy, may, idle): (&BTreeMap<KeyspaceId, Claims>, &dyn Fn(KeyspaceId) -> bool, bool),
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
         Rank::Writer.assert_not_held();
@@ -78,16 +135,19 @@ impl Background {
         // In this order: whoever begins to read later, and is in neither, sees what is visible.
         let visible = self.jobs.log.visibility.newest();
         let pins = self.jobs.snapshots.list();
-        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape, Vec<RangeTombstone>)> = self
-            .trees()
-            .values()
+        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape, Vec<RangeTombstone>)> = trees
+            .iter()
             .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let view = tree.view();
                 let version = view.version.clone();
                 let is_busy = busy.get(&tree.id()).is_some_and(|claims| !claims.is_empty());
                 self.note_unread(tree, &view);
+                let waits = tree.range_deletes.is_waiting();
                 let deletes = tree.range_deletes.list(&view, visible, is_busy);
+                if waits && !tree.range_deletes.is_waiting() {
+                    tree.changed();
+                }
                 let layout = tree.layout(&self.jobs.settings.load().policy);
                 let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
                 shape.expiring = self.jobs.expiring(tree);

@@ -201,7 +201,7 @@ impl Background {
         }
         let basis = state.basis();
         let may = |keyspace| !basis.barred.contains(&keyspace);
-        let plan = || self.with_views(&basis.busy, may, false, |views| next_departure(views, device));
+        let plan = || self.with_views(&basis.busy, may, |views| next_departure(views, device));
         let (mut state, plan) = self.plan_unlocked(state, plan);
         match plan {
             _ if state.changes != basis.changes => Ok(()),
@@ -225,7 +225,7 @@ impl Background {
             return None;
         }
         let may = |keyspace| !basis.barred.contains(&keyspace);
-        let plan = self.with_views(&basis.busy, may, false, |views| next_rewrite(views, &space))?;
+        let plan = self.with_views(&basis.busy, may, |views| next_rewrite(views, &space))?;
         Some(Plan { reason: Reason::Manual, ..plan })
     }
 }

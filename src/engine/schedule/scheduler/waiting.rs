@@ -118,10 +118,10 @@ impl Background {
     /// Number of the oldest entry that is in a sealed memtable, or of which the flush has not ended.
     fn oldest_unflushed(&self, state: &State) -> Option<Seq> {
         if planted!("flushed-by-two-looks") {
-            return self.flush_due().and_then(|(_, tree)| tree.first_sealed());
+            return self.flush_due().and_then(|(_, tree)| Some(tree.next_sealed()?.0));
         }
         let sealed = self.flush_due().map(|(first, _)| first);
-        let running = state.flushing.map(|flushing| flushing.first);
+        let running = state.flushing.as_ref().map(|flushing| flushing.first);
         sealed.into_iter().chain(running).min()
     }
 
@@ -131,7 +131,7 @@ impl Background {
     /// before this wait are thrown away: their claim checks whether anything has changed.
     pub(crate) fn wait_jobs_of(&self, keyspace: KeyspaceId) {
         let mut state = self.scheduler.state.lock();
-        while state.flushing.is_some_and(|flushing| flushing.keyspace == keyspace)
+        while state.flushing.as_ref().is_some_and(|flushing| flushing.keyspaces.contains(&keyspace))
             || state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty())
         {
             self.scheduler.done.wait(&mut state);
