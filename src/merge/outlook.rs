@@ -26,14 +26,8 @@ pub trait Outlook {
     /// The end of a range around `key` in which each key is dead, if one is known.
     fn dead_until(&self, key: &[u8]) -> Option<UpperBound>;
 
-    /// The same, looked for where it costs more than a look: a walk that has crossed dead keys asks.
-    fn sought_until(&self, key: &[u8]) -> Option<UpperBound>;
-
     /// The start of a range that has the last key before `key`, and in which each key is dead, if one is known.
     fn dead_from(&self, key: &[u8]) -> Option<Key>;
-
-    /// The same as `sought_until`, for a backward walk.
-    fn sought_from(&self, key: &[u8]) -> Option<Key>;
 
     /// A walk has crossed a range: `keys` keys have entries there, and each key of the range is dead.
     fn found_dead(&self, keys: u64, range: impl FnOnce() -> KeyRange);
@@ -61,15 +55,7 @@ impl Outlook for () {
         None
     }
 
-    fn sought_until(&self, _: &[u8]) -> Option<UpperBound> {
-        None
-    }
-
     fn dead_from(&self, _: &[u8]) -> Option<Key> {
-        None
-    }
-
-    fn sought_from(&self, _: &[u8]) -> Option<Key> {
         None
     }
 
@@ -127,7 +113,7 @@ impl Crossing {
             self.begin_at(key);
         }
         if self.count(key)
-            && let Some(end) = outlook.dead_until(key).or_else(|| outlook.sought_until(key))
+            && let Some(end) = outlook.dead_until(key)
         {
             self.tell_forward(outlook);
             self.begin_at(end.as_bytes());
@@ -146,7 +132,7 @@ impl Crossing {
             self.edge.push(0);
         }
         if self.count(key)
-            && let Some(start) = outlook.dead_from(key).or_else(|| outlook.sought_from(key))
+            && let Some(start) = outlook.dead_from(key)
         {
             self.tell_backward(outlook);
             self.begin_at(&start);

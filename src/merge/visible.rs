@@ -50,9 +50,12 @@ impl<C: Cursor> VisibleForward<C> {
     /// # Errors
     /// That of a source.
     pub fn seek(&mut self, key: &[u8], outlook: &impl Outlook) -> Result<(), C::Error> {
-        // A dead range has an end: that of the last dead key.
-        let known = outlook.dead_until(key).and_then(UpperBound::into_excluded);
-        let from = known.as_deref().unwrap_or(key);
+        let known = outlook.dead_until(key);
+        let from = match &known {
+            Some(UpperBound::Unbounded) => return Ok(self.merge.leave()),
+            Some(UpperBound::Excluded(end)) => end,
+            None => key,
+        };
         self.merge.seek(from, Stamp::upto(self.upto))?;
         self.settle(Some(from), outlook)
     }

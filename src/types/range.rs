@@ -44,15 +44,6 @@ impl UpperBound {
         }
     }
 
-    /// The key behind the last one, if there is an end.
-    #[must_use]
-    pub fn into_excluded(self) -> Option<Key> {
-        match self {
-            Self::Excluded(end) => Some(end),
-            Self::Unbounded => None,
-        }
-    }
-
     /// The stored form. An unbounded end is stored as the empty key, before which no key lies.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

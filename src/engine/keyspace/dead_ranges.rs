@@ -146,9 +146,7 @@ impl DeadRanges {
             self.count_again(&state);
             number
         };
-        if !planted!("dead-range-noted-without-a-fence") {
-            fence(SeqCst);
-        }
+        fence(SeqCst);
         before_look();
         let is_same = self.generation.load(Acquire) == crossed.generation;
         let stands = is_same && (planted!("dead-range-noted-unchecked") || !has_newer(&crossed.range));

@@ -24,6 +24,7 @@ use crate::engine::pace::throttle::Throttle;
 use crate::engine::pace::users::{Seen, UserCounters};
 use crate::engine::read::path::ReadPath;
 use crate::engine::schedule::background::Background;
+use crate::engine::schedule::deleted_keys::DeletedKeys;
 use crate::engine::schedule::idle_time::IdleTime;
 use crate::engine::schedule::scheduler::Scheduler;
 use crate::engine::shared::alarm::Alarm;
@@ -99,7 +100,7 @@ pub(super) fn assemble(opening: &Opening, mut found: Recovered) -> Engine {
     let common = common(opening, found);
     let read = Arc::new(read_path(&common));
     let jobs = Arc::new(job_context(&common, opening, &read, ids));
-    let background = Arc::new(background(&common, &jobs));
+    let background = Arc::new(background(&common, &jobs, &read));
     let write = Arc::new(write_path(&common, &read, &background));
     let trees = common.trees.load();
     let names = trees.iter().map(|(id, tree)| (tree.record.name.clone(), *id)).collect();
@@ -262,7 +263,7 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
     }
 }
 
-fn background(common: &Common, jobs: &Arc<JobContext>) -> Background {
+fn background(common: &Common, jobs: &Arc<JobContext>, read: &Arc<ReadPath>) -> Background {
     let changes = Arc::default();
     common.trees.load().values().for_each(|tree| tree.tell(&changes));
     Background {
@@ -270,6 +271,7 @@ fn background(common: &Common, jobs: &Arc<JobContext>) -> Background {
         scheduler: common.scheduler.clone(),
         pressure: common.pressure.clone(),
         idle_time: IdleTime::since(common.env.now()),
+        deleted: DeletedKeys::none(read.clone()),
         changes,
         totals: OrderedMutex::new(Rank::AllTrees, Default::default()),
         attention: OrderedMutex::new(Rank::AllTrees, Default::default()),

@@ -21,21 +21,37 @@ fn is_over(table: &TableMeta, upto: u64) -> bool {
     table.timestamps.map_or(table.entries == table.tombstones, |times| u64::from(times.newest) <= upto)
 }
 
+/// Whether there are no tables, and the newest memtable has values that are alive: then a look into it costs as much as a seek.
+fn is_out_of_question(view: &View, upto: u64) -> bool {
+    view.version.runs().all(|(_, run)| run.is_empty()) && view.active.written_upto() > upto
+}
+
 /// The end of a range from `key` on in which all that was written was written in the second `upto` or before; `None` if
 /// `key` itself is not in such a range, as far as is known.
 pub(super) fn until(view: &View, key: &[u8], upto: u64) -> Option<UpperBound> {
+    if is_out_of_question(view, upto) {
+        return None;
+    }
     let runs = view.version.runs().map(|(_, run)| end_in_run(run, key, upto));
     let memtables = view.memtables().map(|memtable| end_in_memtable(memtable, key, upto));
-    let end = runs.chain(memtables).min()?;
-    end.admits(key).then_some(end)
+    // Most keys are not in such a range, as the first source tells.
+    runs.chain(memtables).try_fold(UpperBound::Unbounded, |least, end| {
+        let end = least.min(end);
+        end.admits(key).then_some(end)
+    })
 }
 
 /// The start of a range that ends before `key`, in which that is so.
 pub(super) fn from(view: &View, key: &[u8], upto: u64) -> Option<Key> {
+    if is_out_of_question(view, upto) {
+        return None;
+    }
     let runs = view.version.runs().map(|(_, run)| start_in_run(run, key, upto));
     let memtables = view.memtables().map(|memtable| start_in_memtable(memtable, key, upto));
-    let start = runs.chain(memtables).max()?;
-    (*start < *key).then_some(start)
+    runs.chain(memtables).try_fold(Key::default(), |greatest, start| {
+        let start = greatest.max(start);
+        (*start < *key).then_some(start)
+    })
 }
 
 fn end_in_run(run: &Run, key: &[u8], upto: u64) -> UpperBound {

@@ -4,6 +4,7 @@
 //! of the engine and changes nothing but counters. [`snapshots`] lists the sequence numbers at which somebody reads. `docs/design/read.md` has the whole way of a read.
 
 pub(crate) mod bidirectional;
+pub(super) mod crossing;
 mod expired;
 pub(super) mod get;
 pub(super) mod multi_get;

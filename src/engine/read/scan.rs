@@ -205,7 +205,7 @@ impl PinValue for Source {
 }
 
 /// The range of a scan, and the prefix that all keys of the range share.
-struct Sought {
+pub(super) struct Sought {
     range: KeyRange,
     prefix: PrefixProbe,
 }
@@ -254,10 +254,10 @@ impl Sought {
 
 /// What a scan wants of runs.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
-    sought: Option<&'a Sought>,
+pub(super) struct Wanted<'a> {
+    pub(super) sought: Option<&'a Sought>,
     /// Whether a large value is read only once its entry is to be shown.
-    is_lazy: bool,
+    pub(super) is_lazy: bool,
 }
 
 /// A part of a view on its way to be a source.
@@ -313,7 +313,7 @@ fn parts_of(
 
 /// The sources of a view, without the entries that range tombstones hide from a reader at `upto`, and without runs
 /// that have nothing that is `sought`. The range tombstones of such runs still count.
-fn sources(path: &ReadPath, view: &View, upto: Seq, wanted: Wanted<'_>) -> Result<Vec<Source>> {
+pub(super) fn sources(path: &ReadPath, view: &View, upto: Seq, wanted: Wanted<'_>) -> Result<Vec<Source>> {
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
         let own = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));

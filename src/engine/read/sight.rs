@@ -104,19 +104,13 @@ impl Outlook for Sight {
     }
 
     fn dead_until(&self, key: &[u8]) -> Option<UpperBound> {
-        self.view.dead.end_around(key, self.asking())
-    }
-
-    fn sought_until(&self, key: &[u8]) -> Option<UpperBound> {
-        expired::until(&self.view, key, self.expiry?.upto()?)
+        let known = self.view.dead.end_around(key, self.asking());
+        known.or_else(|| expired::until(&self.view, key, self.expiry?.upto()?))
     }
 
     fn dead_from(&self, key: &[u8]) -> Option<Key> {
-        self.view.dead.start_before(key, self.asking())
-    }
-
-    fn sought_from(&self, key: &[u8]) -> Option<Key> {
-        expired::from(&self.view, key, self.expiry?.upto()?)
+        let known = self.view.dead.start_before(key, self.asking());
+        known.or_else(|| expired::from(&self.view, key, self.expiry?.upto()?))
     }
 
     fn found_dead(&self, keys: u64, range: impl FnOnce() -> KeyRange) {

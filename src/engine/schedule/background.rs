@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::attention::Attention;
+use super::deleted_keys::DeletedKeys;
 use super::idle_time::IdleTime;
 use super::load_totals::LoadTotals;
 use super::scheduler::Scheduler;
@@ -33,6 +34,7 @@ pub(crate) struct Background {
     /// What is to be done, as writers are told.
     pub(in crate::engine) pressure: Arc<Pressure>,
     pub(in crate::engine) idle_time: IdleTime,
+    pub(in crate::engine) deleted: DeletedKeys,
     /// Trees that have changed since the load was sampled, or since a plan was made.
     pub(in crate::engine) changes: Arc<Changes>,
     /// The load of all trees.

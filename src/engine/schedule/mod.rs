@@ -7,6 +7,7 @@
 
 mod attention;
 pub(super) mod background;
+pub(super) mod deleted_keys;
 mod full_disk;
 pub(super) mod idle_time;
 mod load;

@@ -340,6 +340,7 @@ impl Background {
     /// What compaction thread `number` is to do next, without the scheduler's lock.
     fn next_of_thread(&self, number: usize, basis: &Basis, failed: &Failed, may_use_idle_time: bool) -> Next {
         self.jobs.trim_buffers();
+        self.cross_deleted();
         let sampler = &self.jobs.throttle.sampler;
         sampler.look();
         // One thread looks for all, unless a plan of this one waits for another load.

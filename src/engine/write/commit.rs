@@ -164,7 +164,8 @@ impl WritePath {
             if tree.record.ttl.is_some() && !planted!("memtable-taken-for-older-than-it-is") {
                 view.active.note_written(self.clock.seen());
             }
-            if view.active.has_many_more_tombstones() {
+            if let Some(deleted) = view.active.take_many_deleted() {
+                self.background.deleted.note(tree.id(), deleted);
                 tree.changed();
                 has_many = true;
             }

@@ -24,9 +24,10 @@ pub use arena::ChunkPool;
 pub use range_tombstones::{RANGE_TOMBSTONE_BYTES, Tree as TombstoneTree};
 pub use skiplist::{MemtableCursor, PinnedValue};
 
+use crate::env::sync::OrderedMutex;
 use crate::format::batch::Action;
 use crate::format::filter::hash;
-use crate::types::{KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
+use crate::types::{Key, KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
 use filter::MemtableFilter;
 use range_tombstones::RangeTombstones;
 use skiplist::{Entry, SkipList};
@@ -48,6 +49,8 @@ pub struct Memtable {
     tombstones: AtomicU64,
     /// How many there were when somebody was told last.
     tombstones_told: AtomicU64,
+    /// The first and the last of the keys that were deleted since.
+    deleted: OrderedMutex<Option<(Key, Key)>>,
     /// Larger than every sequence number while the memtable is empty.
     min_seq: AtomicU64,
     /// No value that expires was written after this second.
@@ -73,6 +76,7 @@ impl Memtable {
             entries: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
             tombstones_told: AtomicU64::new(0),
+            deleted: OrderedMutex::leaf(None),
             min_seq: AtomicU64::new(u64::MAX),
             written_upto: AtomicU64::new(0),
         }
@@ -114,6 +118,7 @@ impl Memtable {
             Action::Delete { key } => {
                 self.insert(key, Stamp::new(seq, Kind::Delete), &[]);
                 self.tombstones.fetch_add(1, Relaxed);
+                self.note_deleted(key);
             }
             Action::DeleteRange { .. } => {}
         }
@@ -212,16 +217,27 @@ impl Memtable {
         self.tombstones.load(Relaxed)
     }
 
-    /// Whether many tombstones have come since this was true last.
+    fn note_deleted(&self, key: &[u8]) {
+        let mut deleted = self.deleted.lock();
+        match &mut *deleted {
+            None => *deleted = Some((key.into(), key.into())),
+            Some((first, _)) if *key < **first => *first = key.into(),
+            Some((_, last)) if *key > **last => *last = key.into(),
+            Some(_) => {}
+        }
+    }
+
+    /// The first and the last of the keys that were deleted since this told of some, once they are many.
     #[must_use]
-    pub fn has_many_more_tombstones(&self) -> bool {
+    pub fn take_many_deleted(&self) -> Option<(Key, Key)> {
         let now = self.tombstones();
         if now == 0 {
-            return false;
+            return None;
         }
         let told = self.tombstones_told.load(Relaxed);
         let is_many = now >= told.saturating_add(TOMBSTONES_PER_WORD);
-        is_many && self.tombstones_told.compare_exchange(told, now, Relaxed, Relaxed).is_ok()
+        let takes = is_many && self.tombstones_told.compare_exchange(told, now, Relaxed, Relaxed).is_ok();
+        if takes { self.deleted.lock().take() } else { None }
     }
 
     /// Whether there is no entry.
