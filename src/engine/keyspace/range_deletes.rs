@@ -68,7 +68,6 @@ impl RangeDeletes {
             noted.retain(|tombstone| tombstone.seq > visible || is_over_tables(&view.version, tombstone));
             self.any.store(!noted.is_empty(), Relaxed);
         }
-        let all = planted!("tables-dropped-before-their-delete-is-visible");
-        noted.iter().filter(|tombstone| all || tombstone.seq <= visible).cloned().collect()
+        noted.iter().filter(|tombstone| tombstone.seq <= visible).cloned().collect()
     }
 }

@@ -514,7 +514,7 @@ impl Cursor for TableCursor {
         let is_same = self.block.as_ref().is_some_and(|block| block.len() == 1)
             && self.key == key
             && self.stamp == stamp;
-        if is_same || planted!("single-block-taken-at-its-index's-word") {
+        if is_same {
             return Ok(());
         }
         self.block = None;
