@@ -52,7 +52,10 @@ impl<C: Cursor> VisibleForward<C> {
     pub fn seek(&mut self, key: &[u8], outlook: &impl Outlook) -> Result<(), C::Error> {
         let known = outlook.dead_until(key);
         let from = match &known {
-            Some(UpperBound::Unbounded) => return Ok(self.merge.leave()),
+            Some(UpperBound::Unbounded) => {
+                self.merge.leave();
+                return Ok(());
+            }
             Some(UpperBound::Excluded(end)) => end,
             None => key,
         };

@@ -357,8 +357,8 @@ mod tests {
     fn the_ranges_with_the_most_keys_stay() {
         let dead = DeadRanges::default();
         for n in 0..2 * RANGES_MAX as u64 {
-            let start = (2 * n).to_be_bytes();
-            let range = KeyRange::new(start, start);
+            let start = format!("{:06}", 2 * n).into_bytes();
+            let range = KeyRange::new(start.clone(), start);
             dead.note(Crossed { range, keys: KEYS_MIN + n, ..crossed(0, 1, 5) }, |_| false);
         }
         let state = dead.state.lock();

@@ -53,9 +53,8 @@ pub(crate) struct TableReader {
     /// where these are equal.
     fence_pointers: FencePointers,
     /// Of the data blocks; none in a table with partitions.
-    handles: Box<[BlockHandle]>,
-    /// Places of the single blocks among them, ascending.
-    singles: Box<[u32]>,
+    handles: Handles,
+    singles: Singles,
     partitions: Box<[Partition]>,
     /// Whether this is a partition.
     is_part: bool,
@@ -332,8 +331,14 @@ impl TableReader {
     }
 }
 
+/// Where the data blocks of a table lie.
+type Handles = Box<[BlockHandle]>;
+
+/// Places of the single blocks among them, ascending.
+type Singles = Box<[u32]>;
+
 /// The handles of the data blocks of an index, and which of them are single.
-fn handles_of(index: &Block) -> Result<(Box<[BlockHandle]>, Box<[u32]>), Malformed> {
+fn handles_of(index: &Block) -> Result<(Handles, Singles), Malformed> {
     let mut singles = Vec::new();
     let handles = (0..index.len()).map(|entry| {
         let DataHandle { block, is_single } = DataHandle::decode(index.value(entry))?;
