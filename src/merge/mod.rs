@@ -20,7 +20,7 @@ pub use fragments::{Coverage, Span, fragment, newer_over, newest_over, span_at};
 pub(crate) use head::key_head;
 pub use masked::{Masked, Tombstones};
 pub use newer::{has_newer_put, newer_in};
-pub use outlook::Outlook;
+pub use outlook::{Crossed, Outlook};
 pub use retain::VersionFilter;
 pub use tree::{MergeBackward, MergeForward};
 pub use visible::{PinValue, VisibleBackward, VisibleForward};

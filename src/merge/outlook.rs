@@ -29,8 +29,17 @@ pub trait Outlook {
     /// The start of a range that has the last key before `key`, and in which each key is dead, if one is known.
     fn dead_from(&self, key: &[u8]) -> Option<Key>;
 
-    /// A walk has crossed a range: `keys` keys have entries there, and each key of the range is dead.
-    fn found_dead(&self, keys: u64, range: impl FnOnce() -> KeyRange);
+    /// A walk has crossed a range, in which each key is dead.
+    fn found_dead(&self, crossed: Crossed, range: impl FnOnce() -> KeyRange);
+}
+
+/// What a walk has crossed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crossed {
+    /// Keys that have entries there.
+    pub keys: u64,
+    /// Whether it lies between two ranges that are known to be dead, and meets both.
+    pub links: bool,
 }
 
 /// Knows nothing: all is asked for, and lives for ever.
@@ -59,7 +68,15 @@ impl Outlook for () {
         None
     }
 
-    fn found_dead(&self, _: u64, _: impl FnOnce() -> KeyRange) {}
+    fn found_dead(&self, _: Crossed, _: impl FnOnce() -> KeyRange) {}
+}
+
+/// The key that a walk was sent to, or before, and from which on it has met nothing that is alive.
+#[derive(Clone, Copy)]
+pub(super) struct Edge<'a> {
+    pub(super) key: &'a [u8],
+    /// Whether a range that is known to be dead ends there.
+    pub(super) ends_dead: bool,
 }
 
 /// The dead keys that a walk crosses in a row.
@@ -69,6 +86,8 @@ pub(super) struct Crossing {
     /// backward walk. Nothing before `last` was met until it is set.
     edge: Vec<u8>,
     has_edge: bool,
+    /// Whether a range that is known to be dead ends there.
+    is_linked: bool,
     /// The dead key that was crossed last.
     last: Vec<u8>,
     /// Keys since the outlook was told.
@@ -80,11 +99,11 @@ pub(super) struct Crossing {
 
 impl Crossing {
     /// Begins anew: at `edge`, if the walk has come from there, or else at the first key that is counted.
-    pub(super) fn begin(&mut self, edge: Option<&[u8]>) {
-        self.has_edge = false;
+    pub(super) fn begin(&mut self, edge: Option<Edge<'_>>) {
+        (self.has_edge, self.is_linked) = (false, edge.is_some_and(|edge| edge.ends_dead));
         (self.keys, self.crossed, self.asks_at) = (0, 0, KEYS_BEFORE_ASKING);
-        if let Some(edge) = edge {
-            self.begin_at(edge);
+        if let Some(Edge { key, .. }) = edge {
+            self.begin_at(key);
         }
     }
 
@@ -92,6 +111,12 @@ impl Crossing {
         self.edge.clear();
         self.edge.extend_from_slice(edge);
         (self.has_edge, self.keys) = (true, 0);
+    }
+
+    /// Another range may begin where it has jumped to.
+    fn jumped_to(&mut self, edge: &[u8]) {
+        self.begin_at(edge);
+        (self.is_linked, self.asks_at) = (true, self.crossed + 1);
     }
 
     /// Counts a dead key. Returns whether the outlook is to be asked now.
@@ -115,12 +140,12 @@ impl Crossing {
         if self.count(key)
             && let Some(end) = outlook.dead_until(key)
         {
-            self.tell_forward(outlook);
-            self.begin_at(end.as_bytes());
+            self.tell_forward(None, self.is_linked, outlook);
+            self.jumped_to(end.as_bytes());
             return Some(end);
         }
         if self.keys == KEYS_TOLD_AT_ONCE {
-            self.tell_forward(outlook);
+            self.tell_forward(None, false, outlook);
         }
         None
     }
@@ -134,20 +159,25 @@ impl Crossing {
         if self.count(key)
             && let Some(start) = outlook.dead_from(key)
         {
-            self.tell_backward(outlook);
-            self.begin_at(&start);
+            self.tell_backward(self.is_linked, outlook);
+            self.jumped_to(&start);
             return Some(start);
         }
         if self.keys == KEYS_TOLD_AT_ONCE {
-            self.tell_backward(outlook);
+            self.tell_backward(false, outlook);
         }
         None
     }
 
-    /// Tells `outlook` of what a forward walk has crossed since it was told.
-    pub(super) fn tell_forward(&mut self, outlook: &impl Outlook) {
+    /// Tells `outlook` of what a forward walk has crossed since it was told. `alive`: the key that it has reached, which is not
+    /// dead. Up to there the range is told, so that it meets the next one once that key is deleted.
+    pub(super) fn tell_forward(&mut self, alive: Option<&[u8]>, links: bool, outlook: &impl Outlook) {
         if self.keys > 0 {
-            outlook.found_dead(self.keys, || KeyRange::half_open(&*self.edge, UpperBound::after(&self.last)));
+            let end = || {
+                alive.map_or_else(|| UpperBound::after(&self.last), |key| UpperBound::Excluded(key.into()))
+            };
+            outlook
+                .found_dead(Crossed { keys: self.keys, links }, || KeyRange::half_open(&*self.edge, end()));
             // The next range meets this one.
             std::mem::swap(&mut self.edge, &mut self.last);
             self.edge.push(0);
@@ -156,10 +186,11 @@ impl Crossing {
     }
 
     /// The same for a backward walk.
-    pub(super) fn tell_backward(&mut self, outlook: &impl Outlook) {
+    pub(super) fn tell_backward(&mut self, links: bool, outlook: &impl Outlook) {
         if self.keys > 0 {
             let end = || UpperBound::Excluded(self.edge[..].into());
-            outlook.found_dead(self.keys, || KeyRange::half_open(&*self.last, end()));
+            outlook
+                .found_dead(Crossed { keys: self.keys, links }, || KeyRange::half_open(&*self.last, end()));
             std::mem::swap(&mut self.edge, &mut self.last);
             self.keys = 0;
         }

@@ -12,7 +12,7 @@
 //! What else a reader knows of the keys it asks [`Outlook`]: which values have expired, where its scan ends, and where nothing
 //! is alive. A walk that crosses many keys without a value tells it so, and jumps where it knows better.
 
-use super::outlook::{Crossing, Outlook};
+use super::outlook::{Crossing, Edge, Outlook};
 use super::{Cursor, MergeBackward, MergeForward};
 use crate::types::{Kind, Seq, Stamp, UpperBound};
 use std::ops::Deref;
@@ -60,7 +60,7 @@ impl<C: Cursor> VisibleForward<C> {
             None => key,
         };
         self.merge.seek(from, Stamp::upto(self.upto))?;
-        self.settle(Some(from), outlook)
+        self.settle(Some(Edge { key: from, ends_dead: known.is_some() }), outlook)
     }
 
     /// Stands on the first visible key.
@@ -72,7 +72,7 @@ impl<C: Cursor> VisibleForward<C> {
             Some(_) => self.seek(&[], outlook),
             None => {
                 self.merge.seek_first()?;
-                self.settle(Some(&[]), outlook)
+                self.settle(Some(Edge { key: &[], ends_dead: false }), outlook)
             }
         }
     }
@@ -123,7 +123,7 @@ impl<C: Cursor> VisibleForward<C> {
 
     /// Moves on to the first entry that the reader sees.
     #[inline(always)]
-    fn settle(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
+    fn settle(&mut self, edge: Option<Edge<'_>>, outlook: &impl Outlook) -> Result<(), C::Error> {
         if self.merge.valid() && self.is_hidden(self.merge.stamp(), outlook) {
             self.pass_hidden(edge, outlook)
         } else if self.merge.valid() {
@@ -146,7 +146,7 @@ impl<C: Cursor> VisibleForward<C> {
 
     /// Moves on from an entry that is hidden. `edge`: the key that the walk has been sent to, if it was.
     #[inline(never)]
-    fn pass_hidden(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
+    fn pass_hidden(&mut self, edge: Option<Edge<'_>>, outlook: &impl Outlook) -> Result<(), C::Error> {
         self.crossing.begin(edge);
         while self.merge.valid() {
             let stamp = self.merge.stamp();
@@ -163,12 +163,10 @@ impl<C: Cursor> VisibleForward<C> {
                 self.leave_key()?;
             }
         }
-        self.crossing.tell_forward(outlook);
-        if self.merge.valid() && !self.is_hidden(self.merge.stamp(), outlook) {
-            self.merge.read_value()
-        } else {
-            Ok(())
-        }
+        let is_alive = self.merge.valid() && !self.is_hidden(self.merge.stamp(), outlook);
+        let alive = if is_alive { Some(self.merge.key()) } else { None };
+        self.crossing.tell_forward(alive, false, outlook);
+        if is_alive { self.merge.read_value() } else { Ok(()) }
     }
 
     #[inline(always)]
@@ -227,7 +225,7 @@ impl<C: PinValue> VisibleBackward<C> {
         let known = outlook.dead_from(key);
         let from = known.as_deref().unwrap_or(key);
         self.merge.seek_before(from, Stamp::MAX)?;
-        self.settle(Some(from), outlook)
+        self.settle(Some(Edge { key: from, ends_dead: known.is_some() }), outlook)
     }
 
     /// Stands on the last visible key.
@@ -289,7 +287,7 @@ impl<C: PinValue> VisibleBackward<C> {
     }
 
     /// Moves on to the next entry that the reader sees. `edge`: the key that the walk has been sent before, if it was.
-    fn settle(&mut self, edge: Option<&[u8]>, outlook: &impl Outlook) -> Result<(), C::Error> {
+    fn settle(&mut self, edge: Option<Edge<'_>>, outlook: &impl Outlook) -> Result<(), C::Error> {
         let mut crosses = false;
         while self.merge.valid() {
             self.key.clear();
@@ -312,7 +310,7 @@ impl<C: PinValue> VisibleBackward<C> {
             }
         }
         if crosses {
-            self.crossing.tell_backward(outlook);
+            self.crossing.tell_backward(false, outlook);
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ struct Pending {
 
 /// A range that a reader has crossed and found dead.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Crossed {
+pub(in crate::engine) struct Found {
     pub(in crate::engine) range: KeyRange,
     /// The number at which it has read.
     pub(in crate::engine) seq: Seq,
@@ -90,15 +90,13 @@ pub(in crate::engine) struct Asking {
     pub(in crate::engine) expired: u64,
 }
 
-impl Crossed {
-    /// Whether a range with so many dead keys is worth a place.
-    pub(in crate::engine) fn is_worth_noting(keys: u64) -> bool {
-        keys >= KEYS_MIN
-    }
+/// Whether a range with so many dead keys is worth a place.
+pub(in crate::engine) fn is_worth_noting(keys: u64) -> bool {
+    keys >= KEYS_MIN
 }
 
 impl DeadRanges {
-    /// To be read before a view is taken, for [`Crossed::generation`].
+    /// To be read before a view is taken, for [`Found::generation`].
     #[inline]
     pub(in crate::engine) fn generation(&self) -> u64 {
         self.generation.load(Acquire)
@@ -134,27 +132,27 @@ impl DeadRanges {
 
     /// Notes what a reader has found. `has_newer` says whether a value has come into the range since: it looks at the
     /// memtable that was the active one for the reader.
-    pub(in crate::engine) fn note(&self, crossed: Crossed, has_newer: impl FnOnce(&KeyRange) -> bool) {
+    pub(in crate::engine) fn note(&self, found: Found, has_newer: impl FnOnce(&KeyRange) -> bool) {
         let number = {
             let mut state = self.state.lock();
-            if state.knows_newer(&crossed) {
+            if state.knows_newer(&found) {
                 return;
             }
             state.noted += 1;
             let number = state.noted;
-            state.pending.push(Pending { number, range: crossed.range.clone(), stands: true });
+            state.pending.push(Pending { number, range: found.range.clone(), stands: true });
             self.count_again(&state);
             number
         };
         fence(SeqCst);
         before_look();
-        let is_same = self.generation.load(Acquire) == crossed.generation;
-        let stands = is_same && (planted!("dead-range-noted-unchecked") || !has_newer(&crossed.range));
+        let is_same = self.generation.load(Acquire) == found.generation;
+        let stands = is_same && (planted!("dead-range-noted-unchecked") || !has_newer(&found.range));
         let mut state = self.state.lock();
         let at = state.pending.iter().position(|pending| pending.number == number);
         let pending = at.map(|at| state.pending.swap_remove(at));
         if stands && pending.is_some_and(|pending| pending.stands) {
-            state.add(crossed);
+            state.add(found);
         }
         self.count_again(&state);
     }
@@ -206,13 +204,13 @@ impl State {
     }
 
     /// Whether one range covers what was crossed, though not for whom has crossed it. It counts for more readers to come.
-    fn knows_newer(&self, crossed: &Crossed) -> bool {
-        let around = self.around(&crossed.range.start);
-        around.is_some_and(|(_, dead)| dead.since >= crossed.seq && dead.end >= crossed.range.end)
+    fn knows_newer(&self, found: &Found) -> bool {
+        let around = self.around(&found.range.start);
+        around.is_some_and(|(_, dead)| dead.since >= found.seq && dead.end >= found.range.end)
     }
 
     /// Adds a range, as one with those that it meets.
-    fn add(&mut self, Crossed { range, seq, expired, keys, .. }: Crossed) {
+    fn add(&mut self, Found { range, seq, expired, keys, .. }: Found) {
         let KeyRange { mut start, end } = range;
         let mut all = Dead { end, since: seq, expired, keys };
         while let Some((first, dead)) = self.meets(&start, &all.end) {
@@ -275,9 +273,9 @@ mod tests {
         vec![n]
     }
 
-    fn crossed(from: u8, to: u8, seq: u64) -> Crossed {
+    fn found(from: u8, to: u8, seq: u64) -> Found {
         let range = KeyRange::half_open(key(from), UpperBound::Excluded(key(to).into()));
-        Crossed { range, seq: Seq(seq), expired: 0, keys: 1000, generation: 0 }
+        Found { range, seq: Seq(seq), expired: 0, keys: 1000, generation: 0 }
     }
 
     fn end(dead: &DeadRanges, at: u8, asking: Asking) -> Option<u8> {
@@ -287,9 +285,9 @@ mod tests {
     #[test]
     fn ranges_that_meet_become_one_that_counts_from_the_newest_number_on() {
         let dead = DeadRanges::default();
-        dead.note(crossed(10, 20, 5), |_| false);
-        dead.note(crossed(20, 30, 7), |_| false);
-        dead.note(crossed(40, 50, 6), |_| false);
+        dead.note(found(10, 20, 5), |_| false);
+        dead.note(found(20, 30, 7), |_| false);
+        dead.note(found(40, 50, 6), |_| false);
         assert_eq!(end(&dead, 10, NOW), Some(30));
         assert_eq!(end(&dead, 30, NOW), None);
         assert_eq!(end(&dead, 40, NOW), Some(50));
@@ -297,7 +295,7 @@ mod tests {
         assert_eq!(end(&dead, 45, Asking { seq: Seq(6), expired: 0 }), Some(50));
         assert_eq!(dead.start_before(&key(30), NOW).as_deref(), Some(&key(10)[..]));
         assert_eq!(dead.start_before(&key(31), NOW), None);
-        dead.note(crossed(5, 60, 8), |_| false);
+        dead.note(found(5, 60, 8), |_| false);
         assert_eq!(end(&dead, 5, NOW), Some(60));
         assert_eq!(dead.state.lock().ranges.len(), 1);
     }
@@ -305,7 +303,7 @@ mod tests {
     #[test]
     fn what_has_expired_is_dead_for_those_for_whom_it_has() {
         let dead = DeadRanges::default();
-        dead.note(Crossed { expired: 100, ..crossed(1, 9, 5) }, |_| false);
+        dead.note(Found { expired: 100, ..found(1, 9, 5) }, |_| false);
         assert_eq!(end(&dead, 1, Asking { seq: Seq(5), expired: 99 }), None);
         assert_eq!(end(&dead, 1, Asking { seq: Seq(5), expired: 100 }), Some(9));
     }
@@ -313,7 +311,7 @@ mod tests {
     #[test]
     fn a_value_leaves_two_ranges_and_is_in_neither() {
         let dead = DeadRanges::default();
-        dead.note(crossed(10, 20, 5), |_| false);
+        dead.note(found(10, 20, 5), |_| false);
         dead.revive(&key(15));
         assert_eq!(end(&dead, 10, NOW), Some(15));
         assert_eq!(end(&dead, 15, NOW), None);
@@ -329,25 +327,25 @@ mod tests {
     #[test]
     fn nothing_is_noted_that_a_value_has_come_into_meanwhile() {
         let dead = DeadRanges::default();
-        dead.note(crossed(10, 20, 5), |_| true);
+        dead.note(found(10, 20, 5), |_| true);
         assert!(!dead.any());
-        dead.note(crossed(10, 20, 5), |_| {
+        dead.note(found(10, 20, 5), |_| {
             assert!(dead.any() && end(&dead, 12, NOW).is_none(), "pending is not dead yet");
             dead.revive(&key(12));
             false
         });
         assert!(!dead.any());
-        dead.note(crossed(10, 20, 5), |_| {
+        dead.note(found(10, 20, 5), |_| {
             dead.revive(&key(20));
             false
         });
         assert_eq!(end(&dead, 10, NOW), Some(20));
-        dead.note(crossed(30, 40, 5), |_| {
+        dead.note(found(30, 40, 5), |_| {
             dead.begin_generation();
             false
         });
         assert_eq!(end(&dead, 30, NOW), Some(40), "the memtable was searched in time");
-        dead.note(crossed(50, 60, 5), |_| false);
+        dead.note(found(50, 60, 5), |_| false);
         assert_eq!(end(&dead, 50, NOW), None, "an older view");
         dead.forget();
         assert!(!dead.any());
@@ -359,7 +357,7 @@ mod tests {
         for n in 0..2 * RANGES_MAX as u64 {
             let start = format!("{:06}", 2 * n).into_bytes();
             let range = KeyRange::new(start.clone(), start);
-            dead.note(Crossed { range, keys: KEYS_MIN + n, ..crossed(0, 1, 5) }, |_| false);
+            dead.note(Found { range, keys: KEYS_MIN + n, ..found(0, 1, 5) }, |_| false);
         }
         let state = dead.state.lock();
         assert_eq!(state.ranges.len(), RANGES_MAX);
@@ -374,7 +372,7 @@ mod tests {
             let (dead, mut model) = (DeadRanges::default(), [false; 64]);
             for (at, length, notes) in steps {
                 if notes {
-                    dead.note(crossed(at, at + length, 5), |_| false);
+                    dead.note(found(at, at + length, 5), |_| false);
                     model[at as usize..(at + length) as usize].fill(true);
                 } else {
                     dead.revive(&key(at));

@@ -4,10 +4,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::expired;
-use crate::engine::keyspace::dead_ranges::{Asking, Crossed};
+use crate::engine::keyspace::dead_ranges::{Asking, Found, is_worth_noting};
 use crate::engine::keyspace::expiry::Expiry;
 use crate::engine::keyspace::tree::View;
-use crate::merge::{Outlook, has_newer_put};
+use crate::merge::{Crossed, Outlook, has_newer_put};
 use crate::types::{Key, KeyRange, Seq, UpperBound};
 
 /// The bounds of an iterator.
@@ -113,17 +113,17 @@ impl Outlook for Sight {
         known.or_else(|| expired::from(&self.view, key, self.expiry?.upto()?))
     }
 
-    fn found_dead(&self, keys: u64, range: impl FnOnce() -> KeyRange) {
-        if !Crossed::is_worth_noting(keys) || !self.is_newest() {
+    fn found_dead(&self, Crossed { keys, links }: Crossed, range: impl FnOnce() -> KeyRange) {
+        if !(links || is_worth_noting(keys)) || !self.is_newest() {
             return;
         }
         // Of what lies outside of its bounds, a scan leaves out some sources.
         let inside = self.bounds.range().and_then(|bounds| bounds.intersection(&range()));
         let Some(range) = inside else { return };
         let (seq, expired, generation) = (self.seq, self.expired(), self.generation);
-        let crossed = Crossed { range, seq, expired, keys, generation };
+        let found = Found { range, seq, expired, keys, generation };
         let newer =
             |range: &KeyRange| has_newer_put(self.view.active.cursor(), range, self.seq).unwrap_or(true);
-        self.view.dead.note(crossed, newer);
+        self.view.dead.note(found, newer);
     }
 }
