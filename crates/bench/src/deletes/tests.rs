@@ -71,7 +71,7 @@ fn space_has_a_course() {
 #[test]
 fn other_cases_find_what_lives() {
     let run = ran(&["carts", "keyspaces", "range-tombstones"]);
-    assert_eq!(run.deletes.len(), 3 + 8 + 2 * 3 * 6);
+    assert_eq!(run.deletes.len(), 3 + 9 + 2 * 3 * 6);
 }
 
 #[test]
