@@ -481,3 +481,70 @@ fn what_has_expired_is_passed_by_and_what_is_alive_is_not() {
         });
     }
 }
+
+#[test]
+fn an_open_iterator_keeps_what_a_dropped_table_had() {
+    with_store(Options::default(), |_, db| {
+        (0..200).for_each(|n| db.put(key(n), "value").unwrap());
+        // It keeps the tombstones of the rest in the tables.
+        let oldest = db.snapshot();
+        (10..190).filter(|n| n % 2 == 0).for_each(|n| db.delete(key(n)).unwrap());
+        (11..190).filter(|n| n % 2 == 1).for_each(|n| db.delete(key(n)).unwrap());
+        db.flush().unwrap();
+        let older = db.snapshot();
+        (80..100).for_each(|n| db.put(key(n), "again").unwrap());
+        db.flush().unwrap();
+        let mut open = db.iter().unwrap();
+        let expected: Vec<u64> = (0..10).chain(80..100).chain(190..200).collect();
+        assert_eq!(number(&open.next().unwrap().unwrap().0), 0);
+        db.delete_range(key(50)..key(150)).unwrap();
+        db.wait_idle().unwrap();
+        assert!(db.stats().compaction.deleted_tables > 0);
+        assert_eq!(older.iter().unwrap().count(), 20);
+        let rest: Vec<u64> = open.map(|entry| number(&entry.unwrap().0)).collect();
+        assert_eq!(rest, expected[1..]);
+        drop(oldest);
+    });
+}
+
+#[test]
+fn idle_time_gives_back_what_few_tombstones_of_larger_values_hide() {
+    with_store(Options::default(), |env, db| {
+        (0..400).for_each(|n| db.put(key(n), &large(n)[..20_000]).unwrap());
+        db.compact().unwrap();
+        let before = live_bytes(&db);
+        (0..400).filter(|n| n % 10 != 3).for_each(|n| db.delete(key(n)).unwrap());
+        env.sleep(Duration::from_secs(5));
+        assert!(live_bytes(&db) < before / 4, "{} of {before}", live_bytes(&db));
+    });
+}
+
+#[test]
+fn a_large_range_delete_counts_behind_many_small_ones() {
+    with_store(tiny(), |_, db| {
+        (0..3000).for_each(|n| db.put(key(n), "v".repeat(50)).unwrap());
+        db.compact().unwrap();
+        let before = live_bytes(&db);
+        let reader = db.snapshot();
+        (0..300).for_each(|n| db.delete_range(key(n)..key(n + 300)).unwrap());
+        db.delete_range(key(100)..key(3000)).unwrap();
+        drop(reader);
+        db.wait_idle().unwrap();
+        assert!(live_bytes(&db) < before / 4, "{} of {before}", live_bytes(&db));
+    });
+}
+
+#[test]
+fn deletes_of_small_rows_read_no_large_values() {
+    with_store(Options::default(), |env, db| {
+        (0..20).for_each(|n| db.put(key(100 * n), large(n)).unwrap());
+        (0..2000).filter(|n| n % 100 != 0).for_each(|n| db.put(key(n), "small").unwrap());
+        db.compact().unwrap();
+        db.wait_idle().unwrap();
+        let read = db.stats().read.scan;
+        (0..2000).filter(|n| n % 100 != 0).take(1100).for_each(|n| db.delete(key(n)).unwrap());
+        env.sleep(Duration::from_secs(5));
+        let read = db.stats().read.scan - read;
+        assert!(read < 2 << 20, "{read} bytes read though nobody reads");
+    });
+}

@@ -39,17 +39,36 @@ pub fn newer_in<C: Cursor>(
     Ok(None)
 }
 
-/// Whether a key of `range` has a value that is newer than `since`. Costs a step for each version in the range.
+/// Whether a key of `range` has a value that is newer than `since`. Costs a few steps and a seek for each key, and a step for each
+/// newer version.
 ///
 /// # Errors
 /// That of the cursor.
 pub fn has_newer_put<C: Cursor>(mut cursor: C, range: &KeyRange, since: Seq) -> Result<bool, C::Error> {
     cursor.seek(&range.start, Stamp::MAX)?;
+    let mut key = Vec::new();
+    // Number of versions of `key` that are not newer, met one after the other.
+    let mut met = 0;
     while cursor.valid() && range.end.admits(cursor.key()) {
-        if cursor.stamp().kind() == Kind::Put && cursor.stamp().seq() > since {
-            return Ok(true);
+        let stamp = cursor.stamp();
+        if stamp.seq() > since {
+            if stamp.kind() == Kind::Put {
+                return Ok(true);
+            }
+        } else if met == 0 || cursor.key() != key {
+            key.clear();
+            key.extend_from_slice(cursor.key());
+            met = 1;
+        } else {
+            met += 1;
         }
-        cursor.next()?;
+        if met <= STEPS_BEFORE_SEEK {
+            cursor.next()?;
+        } else {
+            // No entry has sequence number zero: this lies behind all versions.
+            cursor.seek(&key, Stamp::new(Seq::ZERO, Kind::Delete))?;
+            met = 0;
+        }
     }
     Ok(false)
 }

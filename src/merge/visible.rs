@@ -33,6 +33,8 @@ pub trait PinValue: Cursor {
 pub struct VisibleForward<C> {
     merge: MergeForward<C>,
     upto: Seq,
+    /// Whether large values are left unread.
+    keys_alone: bool,
     /// During a skip, the key whose versions are skipped.
     key: Vec<u8>,
     crossing: Crossing,
@@ -42,7 +44,13 @@ impl<C: Cursor> VisibleForward<C> {
     /// What a reader at `upto` sees of `merge`. Not valid before the first seek.
     #[must_use]
     pub fn new(merge: MergeForward<C>, upto: Seq) -> Self {
-        Self { merge, upto, key: Vec::new(), crossing: Crossing::default() }
+        Self { merge, upto, keys_alone: false, key: Vec::new(), crossing: Crossing::default() }
+    }
+
+    /// The same walk for a caller who does not ask for values: large ones are left unread.
+    #[must_use]
+    pub fn keys_alone(self) -> Self {
+        Self { keys_alone: true, ..self }
     }
 
     /// Stands on the first visible key at or behind `key`.
@@ -126,8 +134,8 @@ impl<C: Cursor> VisibleForward<C> {
     fn settle(&mut self, edge: Option<Edge<'_>>, outlook: &impl Outlook) -> Result<(), C::Error> {
         if self.merge.valid() && self.is_hidden(self.merge.stamp(), outlook) {
             self.pass_hidden(edge, outlook)
-        } else if self.merge.valid() {
-            self.merge.read_value()
+        } else if self.merge.valid() && self.merge.current().is_unread() {
+            self.read_value(outlook)
         } else {
             Ok(())
         }
@@ -166,7 +174,13 @@ impl<C: Cursor> VisibleForward<C> {
         let is_alive = self.merge.valid() && !self.is_hidden(self.merge.stamp(), outlook);
         let alive = if is_alive { Some(self.merge.key()) } else { None };
         self.crossing.tell_forward(alive, false, outlook);
-        if is_alive { self.merge.read_value() } else { Ok(()) }
+        if is_alive { self.read_value(outlook) } else { Ok(()) }
+    }
+
+    /// Reads the value of the current entry, if somebody wants it.
+    #[cold]
+    fn read_value(&mut self, outlook: &impl Outlook) -> Result<(), C::Error> {
+        if self.keys_alone || outlook.is_behind(self.merge.key()) { Ok(()) } else { self.merge.read_value() }
     }
 
     #[inline(always)]

@@ -34,6 +34,7 @@ use crate::types::{
 };
 
 mod costs;
+mod deletes;
 mod expiry;
 mod fold;
 mod geared;

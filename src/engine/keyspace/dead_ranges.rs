@@ -28,8 +28,11 @@ use crate::types::{Key, KeyRange, Seq, UpperBound, successor};
 /// so that all tests come across dead ranges.
 const KEYS_MIN: u64 = if cfg!(debug_assertions) { 2 } else { 24 };
 
-/// Ranges of a keyspace, at most: some hundred KiB. Those with the fewest keys go first.
+/// Ranges of a keyspace, at most. Those with the fewest keys go first.
 const RANGES_MAX: usize = 4096;
+
+/// Bytes of a range's ends, at most: all together take a few MiB at most.
+const ENDS_BYTES_MAX: usize = 1024;
 
 /// The dead ranges of a keyspace.
 #[derive(Debug, Default)]
@@ -133,6 +136,9 @@ impl DeadRanges {
     /// Notes what a reader has found. `has_newer` says whether a value has come into the range since: it looks at the
     /// memtable that was the active one for the reader.
     pub(in crate::engine) fn note(&self, found: Found, has_newer: impl FnOnce(&KeyRange) -> bool) {
+        if found.range.start.len() + found.range.end.as_bytes().len() > ENDS_BYTES_MAX {
+            return;
+        }
         let number = {
             let mut state = self.state.lock();
             if state.knows_newer(&found) {
@@ -256,7 +262,8 @@ impl State {
         if !is_last {
             self.ranges.insert(behind, Dead { keys, ..dead.clone() });
         }
-        if !is_first {
+        // Where there are too many, one of the two is lost.
+        if !is_first && (is_last || self.ranges.len() < RANGES_MAX) {
             self.ranges.insert(start, Dead { end: UpperBound::Excluded(key.into()), keys, ..dead });
         }
     }
@@ -362,6 +369,15 @@ mod tests {
         let state = dead.state.lock();
         assert_eq!(state.ranges.len(), RANGES_MAX);
         assert!(state.ranges.values().all(|range| range.keys >= KEYS_MIN + RANGES_MAX as u64));
+    }
+
+    #[test]
+    fn values_all_over_a_range_leave_no_more_ranges_than_there_may_be() {
+        let dead = DeadRanges::default();
+        let range = KeyRange::half_open([0; 8], UpperBound::Unbounded);
+        dead.note(Found { range, keys: 10_000_000, ..found(0, 1, 5) }, |_| false);
+        (1..=1_u64 << 15).for_each(|n| dead.revive(&n.reverse_bits().to_le_bytes()));
+        assert!(dead.state.lock().ranges.len() <= RANGES_MAX);
     }
 
     proptest! {

@@ -12,10 +12,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::tree::View;
 use crate::env::sync::OrderedMutex;
 use crate::policy::is_over_tables;
-use crate::types::{RangeTombstone, Seq};
+use crate::types::{KeyRange, RangeTombstone, Seq};
 
-/// Range deletes that are noted at a time, at most. Compactions find what the others hide.
+/// Range deletes that are noted at a time, at most. The others are looked for when there is room.
 const NOTED_MAX: usize = 256;
+
+/// Whether `tombstone` reaches to keys of a sealed memtable, which may be flushed into tables under it.
+fn is_over_sealed(view: &View, tombstone: &RangeTombstone) -> bool {
+    let meets = |(first, last): (&[u8], &[u8])| tombstone.range.overlaps(&KeyRange::new(first, last));
+    view.sealed.iter().any(|sealed| sealed.memtable.ends().is_some_and(meets))
+}
 
 /// The range deletes of a keyspace that may hide whole tables.
 #[derive(Debug, Default)]
@@ -23,7 +29,7 @@ pub(crate) struct RangeDeletes {
     noted: OrderedMutex<Vec<RangeTombstone>>,
     /// Whether `noted` is not empty.
     any: AtomicBool,
-    /// Whether tables may have tombstones that nobody has looked at since the store was opened.
+    /// Whether memtables or tables may have tombstones that are not noted: after an open, or when there was no room.
     unread: AtomicBool,
 }
 
@@ -35,7 +41,8 @@ impl RangeDeletes {
 
     /// Whether that is so. From now on it is not.
     pub(in crate::engine) fn take_unread(&self) -> bool {
-        self.unread.load(Relaxed) && self.unread.swap(false, Relaxed)
+        let has_room = || self.noted.lock().len() <= NOTED_MAX / 2;
+        self.unread.load(Relaxed) && has_room() && self.unread.swap(false, Relaxed)
     }
 
     /// Whether any is noted, or tables have some that are not.
@@ -45,14 +52,19 @@ impl RangeDeletes {
 
     /// Notes `tombstone` if it hides a whole table of `view`, or may hide one that is yet to be flushed. Returns whether it did.
     pub(in crate::engine) fn note(&self, tombstone: RangeTombstone, view: &View) -> bool {
-        if view.sealed.is_empty() && !is_over_tables(&view.version, &tombstone) {
+        if !is_over_tables(&view.version, &tombstone) && !is_over_sealed(view, &tombstone) {
             return false;
         }
         let mut noted = self.noted.lock();
+        // A wider one that is newer does for them.
+        noted.retain(|older| older.seq > tombstone.seq || !tombstone.range.covers(&older.range));
         let has_room = noted.len() < NOTED_MAX;
         if has_room {
             noted.push(tombstone);
             self.any.store(true, Relaxed);
+        } else {
+            // It is found again when there is room.
+            self.mark_unread();
         }
         has_room
     }

@@ -122,8 +122,13 @@ impl Outlook for Sight {
         let Some(range) = inside else { return };
         let (seq, expired, generation) = (self.seq, self.expired(), self.generation);
         let found = Found { range, seq, expired, keys, generation };
-        let newer =
-            |range: &KeyRange| has_newer_put(self.view.active.cursor(), range, self.seq).unwrap_or(true);
+        let active = &self.view.active;
+        let newer = |range: &KeyRange| {
+            // What a newer range delete hides may be gone from the tables, though an open iterator has it in its view.
+            let is_hidden = active.newer_over(range, self.seq).is_some()
+                && !planted!("dead-range-noted-under-a-newer-range-delete");
+            is_hidden || has_newer_put(active.cursor(), range, self.seq).unwrap_or(true)
+        };
         self.view.dead.note(found, newer);
     }
 }

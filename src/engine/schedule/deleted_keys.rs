@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::background::Background;
 use crate::engine::read::crossing::cross;
 use crate::engine::read::path::ReadPath;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::OrderedMutex;
 use crate::types::{Key, KeyspaceId};
 
@@ -43,9 +44,15 @@ impl Background {
     pub(super) fn cross_deleted(&self) {
         let DeletedKeys { read, waiting } = &self.deleted;
         let waiting = std::mem::take(&mut *waiting.lock());
-        for (keyspace, (first, last)) in waiting {
-            if let Ok(tree) = self.jobs.tree(keyspace) {
-                let _ = cross(read, &tree, (&first, &last));
+        let mut all = waiting.into_iter();
+        for (keyspace, (first, last)) in all.by_ref() {
+            let Ok(tree) = self.jobs.tree(keyspace) else { continue };
+            if let Ok(Some(next)) = cross(read, &tree, (&first, &last)) {
+                // There is more than a moment's work. Plans come between.
+                self.deleted.note(keyspace, (next, last));
+                all.for_each(|(keyspace, keys)| self.deleted.note(keyspace, keys));
+                self.scheduler.wake();
+                break;
             }
         }
     }

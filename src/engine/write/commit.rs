@@ -159,8 +159,10 @@ impl WritePath {
         // See the invariants of `DeadRanges`: between the insertion and this look at the ranges.
         fence(SeqCst);
         before_look();
+        let mut any_dead = false;
         for tree in batch.keyspaces().iter().filter_map(|id| trees.get(id)) {
             let view = tree.view();
+            any_dead |= view.dead.any();
             if tree.record.ttl.is_some() && !planted!("memtable-taken-for-older-than-it-is") {
                 view.active.note_written(self.clock.seen());
             }
@@ -169,14 +171,9 @@ impl WritePath {
                 tree.changed();
                 has_many = true;
             }
-            if view.dead.any() {
-                let ops = batch.iter().filter(|op| op.keyspace == tree.id());
-                ops.for_each(|op| {
-                    if let Action::Put { key, .. } = op.action {
-                        view.dead.revive(key);
-                    }
-                });
-            }
+        }
+        if any_dead {
+            revive(trees, batch);
         }
         has_many
     }
@@ -554,6 +551,20 @@ fn note_range_deletes(trees: &Trees, batch: &WriteBatch, first: Seq) -> bool {
         }
     }
     noted
+}
+
+/// Takes the keys whose values `batch` has put into memtables out of the dead ranges.
+fn revive(trees: &Trees, batch: &WriteBatch) {
+    let mut last = None;
+    for op in batch.iter() {
+        let Action::Put { key, .. } = op.action else { continue };
+        if last.as_ref().is_none_or(|(id, _)| *id != op.keyspace) {
+            last = trees.get(&op.keyspace).map(|tree| (op.keyspace, tree.view()));
+        }
+        if let Some((_, view)) = last.as_ref().filter(|(_, view)| view.dead.any()) {
+            view.dead.revive(key);
+        }
+    }
 }
 
 /// Inserts into the memtables those operations of a batch that `apply` takes, numbered from `first` on. No such

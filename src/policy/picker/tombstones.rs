@@ -61,8 +61,17 @@ pub(super) fn bare(view: &TreeView<'_>, config: &PickerConfig) -> Option<Plan> {
                 && is_settled(view, table)
                 && !view.busy.conflicts(level, &table.range)
                 && is_bottom(view, level, at, table)
+                && is_oldest(view, table)
         };
         let plan = alone(view, level, run, config.group_bytes, is_due)?;
         Some(Plan { reason: Reason::Tombstones, ..plan })
     })
+}
+
+/// Whether every other table in the range of `table` is newer, by its numbers: the job drops a tombstone only then, whatever lies
+/// where. Otherwise the same table would be due again at once.
+fn is_oldest(view: &TreeView<'_>, table: &TableMeta) -> bool {
+    let mut others = view.version.runs().flat_map(|(_, run)| run.overlapping(&table.range));
+    planted!("bare-tombstones-compacted-in-vain")
+        || others.all(|other| other.id == table.id || other.min_seq >= table.max_seq)
 }

@@ -32,12 +32,13 @@ use filter::MemtableFilter;
 use range_tombstones::RangeTombstones;
 use skiplist::{Entry, SkipList};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// So many new tombstones are many.
-const TOMBSTONES_PER_WORD: u64 = 1024;
+/// So many new tombstones are many: a quarter of those that were told of, but between these. A few may hide much.
+const TOMBSTONES_PER_WORD: RangeInclusive<u64> = 16..=1024;
 
 /// A concurrent sorted map from (user key, stamp) to value.
 pub struct Memtable {
@@ -235,7 +236,8 @@ impl Memtable {
             return None;
         }
         let told = self.tombstones_told.load(Relaxed);
-        let is_many = now >= told.saturating_add(TOMBSTONES_PER_WORD);
+        let many = (told / 4).clamp(*TOMBSTONES_PER_WORD.start(), *TOMBSTONES_PER_WORD.end());
+        let is_many = now >= told.saturating_add(many);
         let takes = is_many && self.tombstones_told.compare_exchange(told, now, Relaxed, Relaxed).is_ok();
         if takes { self.deleted.lock().take() } else { None }
     }

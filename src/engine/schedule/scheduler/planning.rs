@@ -180,12 +180,15 @@ impl Background {
 }
 
 impl Background {
-    /// Notes the range deletes of tables that nobody has looked at since the store was opened.
+    /// Notes the range deletes that are not noted, if there may be any.
     fn note_unread(&self, tree: &Tree, view: &View) {
         if !tree.range_deletes.take_unread() {
             return;
         }
         let mut noted = false;
+        for tombstone in view.memtables().flat_map(|memtable| memtable.range_tombstones()) {
+            noted |= tree.range_deletes.note(tombstone, view);
+        }
         for (_, table) in view.version.tables().filter(|(_, table)| table.range_tombstones > 0) {
             // A table that cannot be read is found by whoever needs it.
             let Ok(table) = self.jobs.cache.table(table) else { continue };
