@@ -1,5 +1,7 @@
 //! Which tables go, or are compacted, for what deletes hide.
 
+use std::slice::from_ref;
+
 use super::*;
 use crate::types::{RangeTombstone, UpperBound};
 
@@ -73,8 +75,8 @@ fn tables_go_down_once_their_tombstones_hide_enough() {
 #[test]
 fn tombstones_go_alone_where_every_other_table_is_newer() {
     let bottom = (1, numbered(1, ("a", "m"), (5, 9), (10, 10)));
-    assert_eq!(next(&[bottom.clone()], &[], &[], true), "Compact L1 1 (tombstones)");
-    assert_eq!(next(&[bottom.clone()], &[], &[8], true), "nothing");
+    assert_eq!(next(from_ref(&bottom), &[], &[], true), "Compact L1 1 (tombstones)");
+    assert_eq!(next(from_ref(&bottom), &[], &[8], true), "nothing");
     let newer = (0, numbered(2, ("a", "c"), (9, 20), (10, 0)));
     assert_eq!(next(&[bottom.clone(), newer.clone()], &[], &[], false), "Compact L1 1 (tombstones)");
     // The job would keep a tombstone of 9 for what may be an older entry of 8.
