@@ -13,6 +13,9 @@ const BYTES_MAX: u64 = 34_000_000;
 /// One in so many is deleted.
 const DELETED: u64 = 5;
 
+/// Seconds of rest after the compaction.
+const REST_S: f64 = 5.0;
+
 /// Space over live bytes in the end.
 const GOAL: Goal = Goal::AtMost(1.05);
 
@@ -52,9 +55,8 @@ pub(super) fn big_values(session: &mut Session<'_>) -> Result<()> {
     session.row("compaction", seconds, "s", None);
     session.row("compacted, space over live", watch.last().ratio(), "", None);
     // Holes are punched behind it.
-    store.wait_idle()?;
-    watch.look(&store, live)?;
-    session.row("idle, space over live", watch.last().ratio(), "", Some(GOAL));
+    session.rest(&mut watch, &store, live, REST_S)?;
+    session.row("rested, space over live", watch.last().ratio(), "", Some(GOAL));
     session.row("peak of memory while compacting", memory_peak_bytes() as f64 / 1e6, "MB", None);
     session.course(Quantity::Space, watch.points());
     store.close()
