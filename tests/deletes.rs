@@ -548,3 +548,33 @@ fn deletes_of_small_rows_read_no_large_values() {
         assert!(read < 2 << 20, "{read} bytes read though nobody reads");
     });
 }
+
+#[test]
+fn a_power_cut_while_idle_time_gives_space_back_loses_nothing() {
+    for cut in (0..).step_by(3) {
+        let _replay = Replay(format!("cut {cut}"));
+        let env = SimEnv::new(SimConfig { seed: cut, ..SimConfig::default() });
+        let is_whole = env.simulate(move |env| {
+            let db = open(&env, Options::default());
+            (0..400).for_each(|n| db.put(key(n), &large(n)[..20_000]).unwrap());
+            db.compact().unwrap();
+            let before = live_bytes(&db);
+            (0..400).filter(|n| n % 10 != 3).for_each(|n| db.delete(key(n)).unwrap());
+            db.sync().unwrap();
+            env.cut_after(cut);
+            env.sleep(Duration::from_secs(5));
+            live_bytes(&db) < before / 4 && db.put("the end", "").is_ok()
+        });
+        for survival in [Survival::Nothing, Survival::Everything, Survival::Random(cut)] {
+            env.crash(survival).simulate(move |env| {
+                let db = open(&env, Options::default());
+                let rows = db.range(..key(1000)).unwrap().map(|entry| number(&entry.unwrap().0));
+                assert!(rows.eq((0..400).filter(|n| n % 10 == 3)));
+                verify(&db);
+            });
+        }
+        if is_whole {
+            return;
+        }
+    }
+}

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //!
-//! * From its number on, no number at which somebody reads sees a key of a dead range: for each version of such a key that
+//! * I21: from its number on, no number at which somebody reads sees a key of a dead range: for each version of such a key that
 //!   a reader at that number sees is deleted or expired, and any write of a value takes the key out of the range before it
 //!   becomes visible.
 //! * A reader notes its range first as *pending*, and only then looks whether a newer value has come into it. A writer
@@ -171,6 +171,7 @@ impl DeadRanges {
         }
         if !planted!("value-put-into-a-dead-range") {
             state.take_out(key);
+            debug_assert!(state.around(key).is_none(), "I21: a value becomes visible in a dead range");
         }
         self.count_again(&state);
     }
@@ -382,7 +383,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_dead_if_a_range_has_it_and_no_value_has_come(
+        fn i21_a_key_is_dead_if_a_range_has_it_and_no_value_has_come(
             steps in prop::collection::vec((0..40u8, 1..12u8, any::<bool>()), 1..40),
         ) {
             let (dead, mut model) = (DeadRanges::default(), [false; 64]);
