@@ -14,7 +14,7 @@ mod tree;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::Prefix;
+use crate::types::{Prefix, VALUE_BYTES_MAX};
 
 pub use caching::Caching;
 pub use cutter::{Cutter, Flushes, TableSize};
@@ -93,6 +93,12 @@ pub struct KeyspaceOptions {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub prefix: Option<Prefix>,
+    /// From which size on a value lies apart from its key, in bytes; 1 to 1 GiB. `None`: never.
+    ///
+    /// Compactions then move a pointer of about 20 bytes in the place of such a value, which is written once behind the log.
+    /// A lookup reads once more if neither is in the cache; a scan reads the values where they lie, in the order in which they
+    /// were flushed. A change holds for what is flushed or compacted from then on; both kinds are read.
+    pub separate_from: Option<u32>,
     /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever. It can be made longer or
     /// shorter ([`Keyspace::set_options`](crate::Keyspace::set_options)).
     ///
@@ -109,7 +115,13 @@ pub struct KeyspaceOptions {
 
 impl Default for KeyspaceOptions {
     fn default() -> Self {
-        Self { compression: Compression::None, filter_bits_per_key: 10, prefix: None, ttl: None }
+        Self {
+            compression: Compression::None,
+            filter_bits_per_key: 10,
+            prefix: None,
+            separate_from: None,
+            ttl: None,
+        }
     }
 }
 
@@ -120,6 +132,9 @@ impl KeyspaceOptions {
             Some(Prefix::Fixed(bytes)) => range("prefix bytes", bytes.into(), 1, u16::MAX.into())?,
             Some(Prefix::Delimited { count, .. }) => range("prefix count", count.into(), 1, u8::MAX.into())?,
             None => {}
+        }
+        if let Some(bytes) = self.separate_from {
+            range("separate_from", bytes.into(), 1, VALUE_BYTES_MAX as u64)?;
         }
         let Some(ttl) = self.ttl else { return Ok(()) };
         if ttl.subsec_nanos() > 0 {

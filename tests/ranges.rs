@@ -202,7 +202,7 @@ fn weights(get_bytes: u64, scan_bytes: u64) -> LoadEstimator {
 
 fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16) -> KeyspaceOptions {
     let prefix = Some(Prefix::Fixed(prefix_bytes));
-    KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None }
+    KeyspaceOptions { compression, filter_bits_per_key, prefix, separate_from: None, ttl: None }
 }
 
 fn leveled(level1_bytes: u64, ratio: u32, l0_trigger: usize) -> Layout {

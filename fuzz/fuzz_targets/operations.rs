@@ -573,6 +573,7 @@ impl Input {
                 Some(Prefix::Fixed(1)),
                 Some(Prefix::Delimited { delimiter: b'a', count: 1 }),
             ]),
+            separate_from: None,
             ttl: None,
         }
     }

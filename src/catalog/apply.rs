@@ -65,7 +65,7 @@ impl Version {
             changes.entry(run_of(*level, table.epoch)).or_default().add.push(Arc::clone(&table));
             places.push((table.id, Change::Insert(Place { level: *level, table })));
         }
-        let mut version = self.clone();
+        let mut version = Self { values: self.values.apply(edit)?, ..self.clone() };
         for ((level, epoch), change) in changes {
             let state = &mut version.levels[usize::from(level)];
             let changed = if level == 0 {
@@ -166,6 +166,7 @@ fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
     let has = held.records <= record.entries.saturating_add(record.range_tombstones);
     ensure!(has && held.bytes <= extent.length, "table {id} holds back more than it has");
     ensure!(record.tombstones <= record.entries, "table {id} has more tombstones than entries");
+    ensure!(record.values.count <= record.entries, "table {id} has more pointers than entries");
     let contents = [record.entries, record.range_tombstones, extent.length];
     ensure!(record.entries.max(record.range_tombstones) > 0 && extent.length > 0, "table {id} is empty");
     ensure!(contents.iter().all(|part| *part <= TABLE_MAX), "table {id} is larger than any table can be");

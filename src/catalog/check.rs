@@ -40,7 +40,7 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::{Inconsistent, Run, TableMeta, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
-use crate::types::{Epoch, KeyRange, PAGE_BYTES, Seq, TableId};
+use crate::types::{Epoch, Extent, KeyRange, PAGE_BYTES, Seq, TableId};
 
 /// Checks I1 and I3 of the whole version: runs, the order of epochs, and where tables lie.
 ///
@@ -65,7 +65,8 @@ pub fn check_version(version: &Version) -> Result<(), Inconsistent> {
         ensure!(found, "I1: level {level} has {table:?}, of which the index knows nothing");
     }
     ensure!(count == version.len(), "I1: {} ids stand for {count} tables", version.len());
-    check_extents(version.tables().map(|(_, table)| table))
+    let values = version.values().iter().map(|table| (table.record.extent, table.record.id));
+    check_extents(version.tables().map(|(_, table)| (table.extent, table.id)).chain(values))
 }
 
 /// INVARIANT(I1): tables of a run are disjoint in user keys, in order, and sound by themselves.
@@ -124,10 +125,8 @@ fn check_placement(level: u8, runs: &[Run]) -> Result<(), Inconsistent> {
 }
 
 /// INVARIANT(I1): extents start at pages, and those of one pack are disjoint.
-pub(super) fn check_extents<'a>(
-    tables: impl Iterator<Item = &'a Arc<TableMeta>>,
-) -> Result<(), Inconsistent> {
-    let mut extents: Vec<_> = tables.map(|table| (table.extent, table.id)).collect();
+pub(super) fn check_extents(extents: impl Iterator<Item = (Extent, TableId)>) -> Result<(), Inconsistent> {
+    let mut extents: Vec<_> = extents.collect();
     extents.sort_by_key(|(extent, _)| (extent.device, extent.pack, extent.offset));
     for (extent, id) in &extents {
         ensure!(extent.offset.is_multiple_of(PAGE_BYTES), "I1: table {id} does not start at a page");
@@ -146,6 +145,7 @@ pub(super) fn check_extents<'a>(
 ///
 /// The first violation found.
 pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
+    check_pointers(version, edit)?;
     let step = Step::new(version, edit)?;
     step.check_new_tables()?;
     for leaving in step.leaving.values() {
@@ -154,6 +154,20 @@ pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent
     step.check_convex()?;
     step.check_order_in_target()?;
     step.check_numbers()
+}
+
+/// INVARIANT(I22): as many values are alive as there are pointers to them. What comes and goes is counted.
+fn check_pointers(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
+    let dropped = edit.drop.iter().filter_map(|(_, id)| version.table(*id));
+    let gone: u64 = dropped.map(|(_, table)| table.values.count).sum();
+    let come: u64 = edit.add.iter().map(|(_, record)| record.values.count).sum();
+    let new: u64 = edit.values.iter().map(|record| record.count).sum();
+    let died: u64 = edit.deaths.iter().map(|deaths| deaths.count).sum();
+    ensure!(
+        come + died == gone + new,
+        "I22: {come} pointers come and {gone} go, but {new} values come and {died} die"
+    );
+    Ok(())
 }
 
 /// Checks rule 7 of the step that `edit` makes from `version`: nothing is put on top of anything. Where every step

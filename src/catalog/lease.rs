@@ -11,6 +11,11 @@ use crate::types::Extent;
 pub trait ExtentSink: Send + Sync + fmt::Debug {
     /// The last version, iterator, snapshot or job that held the table at `extent` has let go of it.
     fn released(&self, extent: Extent);
+
+    /// The same of several.
+    fn released_all(&self, extents: Vec<Extent>) {
+        extents.into_iter().for_each(|extent| self.released(extent));
+    }
 }
 
 /// The hold of a table on its extent. It is shared by all [`TableMeta`](super::TableMeta) of the table at that place:

@@ -24,6 +24,7 @@ mod state;
 mod table_meta;
 #[cfg(test)]
 pub mod testing;
+mod values;
 mod version;
 
 pub use attachment::Attachment;
@@ -38,4 +39,5 @@ pub use run::Run;
 pub use searches::Searches;
 pub use state::Catalog;
 pub use table_meta::TableMeta;
+pub use values::{CLASSES, ValueSums, ValueTable, Values};
 pub use version::{LevelState, Version};

@@ -37,6 +37,9 @@ pub struct Sums {
     held: Share,
     /// Tables of which it is known which keys they have.
     keyed: u64,
+    /// Bytes of the values that they point to.
+    value_bytes: u64,
+    pointers: u64,
 }
 
 impl AddAssign for Sums {
@@ -49,6 +52,8 @@ impl AddAssign for Sums {
         self.held.records += other.held.records;
         self.held.bytes += other.held.bytes;
         self.keyed += other.keyed;
+        self.value_bytes += other.value_bytes;
+        self.pointers += other.pointers;
     }
 }
 
@@ -74,6 +79,8 @@ impl Element for Arc<TableMeta> {
             max_seq: self.max_seq,
             held: self.holds.held(),
             keyed: self.keys.is_some().into(),
+            value_bytes: self.values.bytes,
+            pointers: self.values.count,
         }
     }
 }
@@ -203,6 +210,18 @@ impl Run {
     #[must_use]
     pub fn held(&self) -> Share {
         self.tables.total().held
+    }
+
+    /// Bytes of the values that lie apart and that the tables point to.
+    #[must_use]
+    pub fn value_bytes(&self) -> u64 {
+        self.tables.total().value_bytes
+    }
+
+    /// Number of pointers to such values.
+    #[must_use]
+    pub fn pointers(&self) -> u64 {
+        self.tables.total().pointers
     }
 
     /// Whether it is known of any table which keys it has.

@@ -1,17 +1,16 @@
 //! The whole catalog: keyspaces, packs and counters.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
 use std::sync::Arc;
 
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Sequence};
 use super::version::Nothing;
-use super::{Inconsistent, Lease, TableMeta, Version, check};
+use super::{ExtentSink, Inconsistent, Lease, TableMeta, Version, check};
 use crate::format::edit::{
-    Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
+    Counters, Deaths, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
-use crate::types::{ChunkMap, EditNo, Extent, KeyspaceId, PackId, Seq, Ttl};
+use crate::types::{ChunkMap, EditNo, Extent, KeyspaceId, PackId, Seq, TableId};
 
 /// Everything that the manifest says, up to one edit. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -99,9 +98,27 @@ impl Catalog {
         }
         next.packs = usage.into_packs()?;
         if cfg!(debug_assertions) && !edit.packs.is_empty() {
-            check::check_extents(next.tables())?;
+            check::check_extents(next.extents())?;
         }
         Ok(next)
+    }
+
+    /// Lets go of what `edit`, which is durable, has made of this catalog to get `next`: values that are dead go to `sink` when
+    /// nobody needs them any more.
+    pub fn end(&self, edit: &Edit, next: &Self, sink: &Arc<dyn ExtentSink>) {
+        for change in &edit.keyspaces {
+            if let KeyspaceChange::Drop(id) = change
+                && let Some(dropped) = self.keyspaces.get(id)
+            {
+                dropped.version.values().end_all(sink);
+            }
+        }
+        for tree in &edit.trees {
+            let states = (self.keyspaces.get(&tree.keyspace), next.keyspaces.get(&tree.keyspace));
+            if let (Some(before), Some(after)) = states {
+                before.version.values().end(after.version.values(), tree, sink);
+            }
+        }
     }
 
     /// Checks I2 and I3 for the step that `edit` makes from this catalog to `next`. A job calls it before its edit is
@@ -147,7 +164,11 @@ impl Catalog {
     pub fn snapshot(&self) -> Edit {
         Edit {
             number: self.number,
-            keyspaces: self.keyspaces.values().flat_map(|keyspace| made_anew(&keyspace.record)).collect(),
+            keyspaces: self
+                .keyspaces
+                .values()
+                .flat_map(|keyspace| KeyspaceChange::creating(&keyspace.record))
+                .collect(),
             packs: self.packs().map(|pack| pack.record).collect(),
             trees: self.keyspaces.values().map(KeyspaceState::snapshot).collect(),
             counters: self.counters,
@@ -165,7 +186,20 @@ impl Catalog {
         self.packs.find(|other| *other < id).filter(|pack| pack.record.id == id)
     }
 
-    /// Every table of every keyspace.
+    /// Where every table lies, value tables included.
+    pub fn extents(&self) -> impl Iterator<Item = (Extent, TableId)> {
+        let tables = self.tables().map(|table| (table.extent, table.id));
+        let values = self.keyspaces.values().flat_map(|keyspace| keyspace.version.values().iter());
+        tables.chain(values.map(|table| (table.record.extent, table.record.id)))
+    }
+
+    /// Where everything that lives lies: tables, and the live parts of value tables.
+    pub fn live_extents(&self) -> impl Iterator<Item = Extent> {
+        let values = self.keyspaces.values().flat_map(|keyspace| keyspace.version.values().live_extents());
+        self.tables().map(|table| table.extent).chain(values)
+    }
+
+    /// Every table of every keyspace, value tables left out.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
         self.keyspaces.values().flat_map(|keyspace| keyspace.version.tables().map(|(_, table)| table))
     }
@@ -193,11 +227,17 @@ impl Catalog {
                 let Some(dropped) = self.keyspaces.remove(id) else { return Err(no_keyspace(*id)) };
                 self.names.remove(&Arc::from(dropped.record.name.as_str()));
                 dropped.version.tables().for_each(|(_, table)| usage.leave(&table.extent));
+                dropped.version.values().iter().for_each(|table| usage.leave(&table.record.extent));
             }
             &KeyspaceChange::Alter { keyspace: id, lz4, filter_bits } => {
                 let Some(altered) = self.keyspaces.get_mut(&id) else { return Err(no_keyspace(id)) };
                 let record = KeyspaceRecord { lz4, filter_bits, ..(*altered.record).clone() };
                 altered.record = Arc::new(record);
+            }
+            &KeyspaceChange::SetSeparation { keyspace: id, from } => {
+                let Some(altered) = self.keyspaces.get_mut(&id) else { return Err(no_keyspace(id)) };
+                altered.record =
+                    Arc::new(KeyspaceRecord { separate_from: from, ..(*altered.record).clone() });
             }
             &KeyspaceChange::SetTtl { keyspace: id, ttl } => {
                 let Some(altered) = self.keyspaces.get_mut(&id) else { return Err(no_keyspace(id)) };
@@ -224,10 +264,20 @@ impl Catalog {
             usage.leave(&table.extent);
         }
         for (_, record) in &edit.add {
-            usage.enter(record)?;
+            usage.enter(record.id, &record.extent)?;
+        }
+        for record in &edit.values {
+            usage.enter(record.id, &record.extent)?;
         }
         let in_keyspace = |error| Inconsistent::new(format!("keyspace {id}: {error}"));
         let version = keyspace.version.apply(edit, adopt).map_err(in_keyspace)?;
+        let was_there = |id: TableId| {
+            let new = edit.values.iter().find(|record| record.id == id).map(|record| record.extent);
+            new.or_else(|| Some(keyspace.version.values().get(id)?.record.extent))
+        };
+        for deaths in edit.deaths.iter().filter(|deaths| version.values().get(deaths.table).is_none()) {
+            was_there(deaths.table).iter().for_each(|extent| usage.leave(extent));
+        }
         keyspace.version = Arc::new(version);
         if let Some(flushed) = edit.flushed {
             ensure!(flushed >= keyspace.flushed, "keyspace {id} would be less flushed than it was");
@@ -235,16 +285,6 @@ impl Catalog {
         }
         Ok(())
     }
-}
-
-/// The changes that create a keyspace. If its time to live was changed later, a second change records since when: a
-/// creation has no field for that.
-fn made_anew(record: &KeyspaceRecord) -> impl Iterator<Item = KeyspaceChange> {
-    let created = record.ttl.map(|ttl| Ttl { alive_from: 0, ..ttl });
-    let altered =
-        record.ttl.filter(|ttl| ttl.alive_from > 0 && !planted!("snapshot-without-what-has-expired"));
-    let altered = altered.map(|ttl| KeyspaceChange::SetTtl { keyspace: record.id, ttl });
-    iter::once(KeyspaceChange::Create(KeyspaceRecord { ttl: created, ..record.clone() })).chain(altered)
 }
 
 impl KeyspaceState {
@@ -257,6 +297,14 @@ impl KeyspaceState {
                 .filter_map(|(level, state)| Some((level, state.cursor.clone()?)))
                 .collect(),
             flushed: Some(self.flushed),
+            values: self.version.values().iter().map(|table| table.record.clone()).collect(),
+            deaths: (self.version.values().iter().filter(|table| !table.dead.is_empty()))
+                .map(|table| Deaths {
+                    table: table.record.id,
+                    count: table.dead_count,
+                    spans: table.dead.clone(),
+                })
+                .collect(),
         }
     }
 }
@@ -322,8 +370,7 @@ impl<'a> PackUsage<'a> {
         pack.left.count(extent);
     }
 
-    fn enter(&mut self, table: &TableRecord) -> Result<(), Inconsistent> {
-        let TableRecord { id, extent, .. } = table;
+    fn enter(&mut self, id: TableId, extent: &Extent) -> Result<(), Inconsistent> {
         let Some(pack) = self.touch(extent.pack) else {
             return Err(Inconsistent::new(format!("I7: table {id} lies in unknown pack {}", extent.pack)));
         };
@@ -377,6 +424,10 @@ fn ensure_counted(edit: &Edit) -> Result<(), Inconsistent> {
     }
     for PackRecord { id, .. } in &edit.packs {
         ensure!(*id < counters.pack, "I9: pack {id} lies beyond its counter");
+    }
+    for table in edit.trees.iter().flat_map(|tree| &tree.values) {
+        let id = table.id;
+        ensure!(id < counters.table, "I9: value table {id} lies beyond its counter");
     }
     for (_, table) in edit.trees.iter().flat_map(|tree| &tree.add) {
         let TableRecord { id, epoch, max_seq, .. } = table;

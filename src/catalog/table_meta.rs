@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Attachment, Heat, Lease, Searches};
 use crate::format::edit::TableRecord;
-use crate::types::{Epoch, Extent, Holds, KeyRange, KeySum, Seq, TableId, Timestamps};
+use crate::types::{Epoch, Extent, Holds, KeyRange, KeySum, Seq, TableId, Timestamps, ValueShare};
 
 /// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same
 /// object, unless the table gets another epoch there.
@@ -36,6 +36,8 @@ pub struct TableMeta {
     pub holds: Holds,
     /// Which keys it has, if that was counted: then each entry has a key of its own, and there is no range tombstone.
     pub keys: Option<KeySum>,
+    /// What it has of values that lie apart.
+    pub values: ValueShare,
     /// What the layers above keep with the table.
     pub attachment: Attachment,
     /// How often lookups have searched it.
@@ -62,6 +64,7 @@ impl TableMeta {
             timestamps: record.timestamps,
             holds: record.holds.clone(),
             keys: record.keys,
+            values: record.values,
             attachment: Attachment::default(),
             searches: Searches::default(),
             heat: Heat::default(),
@@ -103,6 +106,7 @@ impl TableMeta {
             timestamps: self.timestamps,
             holds: self.holds.clone(),
             keys: self.keys,
+            values: self.values,
         }
     }
 

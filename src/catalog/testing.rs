@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Lease, TableMeta, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
-use crate::types::{DeviceId, Epoch, Extent, Holds, KeyRange, PackId, Seq, TableId};
+use crate::types::{DeviceId, Epoch, Extent, Holds, KeyRange, PackId, Seq, TableId, ValueShare};
 
 /// A table of 4096 bytes and 10 entries with keys `smallest..=largest`, in a pack of its own; its epoch is 1 and its
 /// entries have sequence numbers 10 to 19.
@@ -22,6 +22,7 @@ pub fn record(id: u64, smallest: &str, largest: &str) -> TableRecord {
         timestamps: None,
         holds: Holds::default(),
         keys: None,
+        values: ValueShare::default(),
     }
 }
 

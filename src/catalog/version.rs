@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::sequence::{Element, Sequence};
-use super::{Run, TableMeta};
+use super::{Run, TableMeta, Values};
 use crate::types::{Key, KeyRange, LEVELS, TableId};
 
 /// The tree of one keyspace at one moment. Cloning shares the tables and most of the structure.
@@ -17,6 +17,7 @@ pub struct Version {
     pub(super) levels: [LevelState; LEVELS],
     // Every table of `levels`, by id.
     pub(super) places: Sequence<Place>,
+    pub(super) values: Values,
 }
 
 /// One level of a tree.
@@ -162,8 +163,8 @@ impl Version {
         (place.table.id == id).then_some((place.level, &place.table))
     }
 
-    /// The tables that overlap one of `ranges`, which are disjoint and ascend, in their runs. The result holds no
-    /// other tables.
+    /// The tables that overlap one of `ranges`, which are disjoint and ascend, in their runs, and all value tables. The result
+    /// holds no other tables.
     #[must_use]
     pub fn within(&self, ranges: &[KeyRange]) -> Self {
         let mut part = Self::default();
@@ -177,7 +178,14 @@ impl Version {
         }
         places.sort_by_key(Element::key);
         part.places = Sequence::from_sorted(places);
+        part.values = self.values.clone();
         part
+    }
+
+    /// The value tables.
+    #[must_use]
+    pub fn values(&self) -> &Values {
+        &self.values
     }
 
     /// Number of tables.

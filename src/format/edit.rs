@@ -6,9 +6,12 @@ mod codec;
 
 pub(crate) use codec::NAME_BYTES_MAX;
 
+use std::iter;
+use std::num::NonZeroU32;
+
 use crate::types::{
     DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, PackId, Prefix, SegmentId,
-    Seq, TableId, Timestamps, Ttl,
+    Seq, Spans, TableId, Timestamps, Ttl, ValueShare,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -44,6 +47,13 @@ pub enum KeyspaceChange {
         /// Bits of Bloom filter per key in new tables; 0 for no filter.
         filter_bits: u8,
     },
+    /// From which size on a keyspace's values lie apart from their keys changed.
+    SetSeparation {
+        /// The keyspace.
+        keyspace: KeyspaceId,
+        /// In bytes; `None` for never.
+        from: Option<NonZeroU32>,
+    },
     /// The time to live of a keyspace's values changed.
     SetTtl {
         /// The keyspace.
@@ -51,6 +61,22 @@ pub enum KeyspaceChange {
         /// The new time to live.
         ttl: Ttl,
     },
+}
+
+impl KeyspaceChange {
+    /// The changes that create the keyspace of `record`. A second one records from which size on its values lie apart, and if
+    /// its time to live was changed later, a third one since when: a creation has no fields for these.
+    pub fn creating(record: &KeyspaceRecord) -> impl Iterator<Item = Self> {
+        let keyspace = record.id;
+        let ttl = record.ttl.map(|ttl| Ttl { alive_from: 0, ..ttl });
+        let separated = record.separate_from.map(|from| Self::SetSeparation { keyspace, from: Some(from) });
+        let altered =
+            record.ttl.filter(|ttl| ttl.alive_from > 0 && !planted!("snapshot-without-what-has-expired"));
+        let altered = altered.map(|ttl| Self::SetTtl { keyspace, ttl });
+        iter::once(Self::Create(KeyspaceRecord { ttl, separate_from: None, ..record.clone() }))
+            .chain(separated)
+            .chain(altered)
+    }
 }
 
 /// What the manifest knows of a keyspace besides its tables.
@@ -66,6 +92,8 @@ pub struct KeyspaceRecord {
     pub filter_bits: u8,
     /// Rule by which prefixes of keys are added to the filters of new tables too.
     pub prefix: Option<Prefix>,
+    /// From this size on, in bytes, new values lie apart from their keys; `None` for never.
+    pub separate_from: Option<NonZeroU32>,
     /// Time to live of values; `None` for ever. If set, each stored value ends with the second of its write (4 bytes,
     /// little endian). A keyspace never changes between the two.
     pub ttl: Option<Ttl>,
@@ -84,6 +112,10 @@ pub struct TreeEdit {
     pub cursors: Vec<(u8, Key)>,
     /// Every entry of this keyspace up to this sequence number is in a table.
     pub flushed: Option<Seq>,
+    /// Value tables that come into the tree.
+    pub values: Vec<ValueTableRecord>,
+    /// Values that died: no table of the tree points to them any more. At most one for each value table.
+    pub deaths: Vec<Deaths>,
 }
 
 /// What the manifest knows of a table.
@@ -113,6 +145,32 @@ pub struct TableRecord {
     pub holds: Holds,
     /// Which keys it has, if that was counted: then each entry has a key of its own, and there is no range tombstone.
     pub keys: Option<KeySum>,
+    /// What it has of values that lie apart.
+    pub values: ValueShare,
+}
+
+/// What the manifest knows of a value table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ValueTableRecord {
+    /// The id, never reused, and of no other table either.
+    pub id: TableId,
+    /// Where its bytes lie.
+    pub extent: Extent,
+    /// The range of the keys of its values.
+    pub range: KeyRange,
+    /// Number of values.
+    pub count: u64,
+}
+
+/// Values of a value table that are dead. (The table leaves the tree with its last value; there is no record of that.)
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Deaths {
+    /// The value table.
+    pub table: TableId,
+    /// How many have died.
+    pub count: u64,
+    /// What they took, and bytes that belong to no value.
+    pub spans: Spans,
 }
 
 /// What the manifest knows of a pack.

@@ -42,6 +42,7 @@ pub mod segment;
 pub mod table;
 pub mod timestamped;
 pub mod tombstones;
+pub mod value_table;
 
 use std::fmt;
 

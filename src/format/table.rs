@@ -337,12 +337,7 @@ pub fn open_block_in<'a>(
     let (&codec, payload) = covered.split_last().ok_or(Malformed::new(0, "truncated block"))?;
     match codec {
         codec if codec == Codec::Raw as u8 => Ok(Opened::Raw(payload)),
-        codec if codec == Codec::Lz4 as u8 => {
-            let (length, compressed) = split_compressed(payload)?;
-            let mut buffer = take(length);
-            decompress_to(compressed, buffer.get_mut().unwrap_or_default())?;
-            Ok(Opened::Decompressed(buffer))
-        }
+        codec if codec == Codec::Lz4 as u8 => Ok(Opened::Decompressed(decompress_in(payload, take)?)),
         _ => Err(Malformed::new(payload.len(), "unknown block codec")),
     }
 }
@@ -356,6 +351,15 @@ fn split_compressed(stored: &[u8]) -> Result<(usize, &[u8]), Malformed> {
         return Err(Malformed::new(0, "raw length beyond what LZ4 can yield"));
     }
     Ok((raw_length, compressed))
+}
+
+/// What the compressed bytes `stored` yield, with their raw length before them, in a buffer that `take` gives for its number
+/// of bytes.
+pub(super) fn decompress_in(stored: &[u8], take: impl FnOnce(usize) -> Buffer) -> Result<Buffer, Malformed> {
+    let (length, compressed) = split_compressed(stored)?;
+    let mut buffer = take(length);
+    decompress_to(compressed, buffer.get_mut().unwrap_or_default())?;
+    Ok(buffer)
 }
 
 fn decompress(stored: &[u8]) -> Result<Vec<u8>, Malformed> {

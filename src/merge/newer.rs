@@ -52,7 +52,7 @@ pub fn has_newer_put<C: Cursor>(mut cursor: C, range: &KeyRange, since: Seq) -> 
     while cursor.valid() && range.end.admits(cursor.key()) {
         let stamp = cursor.stamp();
         if stamp.seq() > since {
-            if stamp.kind() == Kind::Put {
+            if stamp.kind().is_put() {
                 return Ok(true);
             }
         } else if met == 0 || cursor.key() != key {

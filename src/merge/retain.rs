@@ -92,7 +92,7 @@ impl VersionFilter {
         };
         match stamp.kind() {
             Kind::Delete => self.judge_shadowed(seq, verdict, older_outside),
-            Kind::Put => verdict,
+            Kind::Put | Kind::Separated => verdict,
         }
     }
 

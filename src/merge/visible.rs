@@ -343,7 +343,7 @@ impl<C: PinValue> VisibleBackward<C> {
                 // A newer version may hide it.
                 return self.jump_to_newest();
             }
-            newest = (stamp.kind() == Kind::Put).then(|| (stamp, self.merge.current().pin_value()));
+            newest = stamp.kind().is_put().then(|| (stamp, self.merge.current().pin_value()));
             let may_be_same = self.merge.step()?;
             if !may_be_same || !self.merge.valid() || self.merge.key() != self.key {
                 return Ok(newest);
@@ -357,7 +357,7 @@ impl<C: PinValue> VisibleBackward<C> {
     fn jump_to_newest(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
         let upto = if planted!("newest-version-taken-for-a-snapshots") { Seq::MAX } else { self.upto };
         let newest = self.merge.newest_of(&self.key, Stamp::upto(upto))?;
-        let put = newest.filter(|newest| newest.stamp().kind() == Kind::Put);
+        let put = newest.filter(|newest| newest.stamp().kind().is_put());
         let found = put.map(|newest| newest.read_value().map(|()| (newest.stamp(), newest.pin_value())));
         let found = found.transpose()?;
         self.merge.seek_before(&self.key, Stamp::MAX)?;

@@ -21,8 +21,10 @@ mod key_sum;
 pub(crate) mod pages;
 mod prefix;
 mod range;
+mod spans;
 mod stamp;
 mod ttl;
+mod value_share;
 
 pub use buffer::Buffer;
 pub(crate) use buffer::{Chunk, prefetch};
@@ -34,8 +36,10 @@ pub use key_ranges::KeyRanges;
 pub use key_sum::KeySum;
 pub use prefix::Prefix;
 pub use range::{KeyRange, RangeTombstone, UpperBound, successor};
+pub use spans::Spans;
 pub use stamp::{Kind, Seq, Stamp};
 pub use ttl::{Timestamps, Ttl};
+pub use value_share::ValueShare;
 
 /// An owned user key, shared without copying.
 pub type Key = std::sync::Arc<[u8]>;

@@ -40,6 +40,8 @@ pub enum Kind {
     Delete = 1,
     /// The key has this value from here on.
     Put = 2,
+    /// The same, but the value lies apart, and the entry has a pointer to it. Only tables have such entries.
+    Separated = 3,
 }
 
 impl Kind {
@@ -49,8 +51,16 @@ impl Kind {
         match byte {
             1 => Some(Self::Delete),
             2 => Some(Self::Put),
+            3 => Some(Self::Separated),
             _ => None,
         }
+    }
+
+    /// Whether the key has a value.
+    #[must_use]
+    #[inline]
+    pub fn is_put(self) -> bool {
+        self != Self::Delete
     }
 }
 

@@ -8,7 +8,8 @@ use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
 use terrace::format::devices::{DeviceList, ListedDevice};
 use terrace::format::edit::{
-    Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
+    Counters, Deaths, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
+    ValueTableRecord,
 };
 use terrace::format::filter::FilterBuilder;
 use terrace::format::identity::{Identity, StoreId};
@@ -22,7 +23,7 @@ use terrace::format::timestamped::second;
 use terrace::format::tombstones;
 use terrace::types::{
     DeviceId, EditNo, Epoch, Extent, Holders, Holds, KeyRange, KeyspaceId, Kind, PackId, Prefix,
-    RangeTombstone, SegmentId, Seq, Stamp, TableId, Timestamps, Ttl, UpperBound,
+    RangeTombstone, SegmentId, Seq, Spans, Stamp, TableId, Timestamps, Ttl, UpperBound, ValueShare,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -100,6 +101,7 @@ pub fn edit() -> Edit {
         timestamps: timestamps(),
         holds: holds(),
         keys: None,
+        values: ValueShare { count: 1, bytes: 5000, oldest: TableId(39) },
     };
     let keyspace = KeyspaceRecord {
         id: KeyspaceId(2),
@@ -107,12 +109,22 @@ pub fn edit() -> Edit {
         lz4: true,
         filter_bits: 10,
         prefix: Some(RULE),
+        separate_from: None,
         ttl: Ttl::new(3600),
     };
+    let values = ValueTableRecord {
+        id: TableId(39),
+        extent: Extent { device: DeviceId(0), pack: PackId(12), offset: 4096, length: 5036 },
+        range: KeyRange::new(FIRST.0, FIRST.0),
+        count: 1,
+    };
+    let deaths =
+        Deaths { table: TableId(37), count: 2, spans: Spans::new(vec![0..4096, 9000..9300]).unwrap() };
     Edit {
         number: EditNo(7),
         keyspaces: vec![
             KeyspaceChange::Create(keyspace),
+            KeyspaceChange::SetSeparation { keyspace: KeyspaceId(2), from: NonZeroU32::new(4096) },
             KeyspaceChange::Drop(KeyspaceId(1)),
             KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 12 },
             KeyspaceChange::SetTtl {
@@ -127,6 +139,8 @@ pub fn edit() -> Edit {
             add: vec![(1, record)],
             cursors: vec![(1, FIRST.0.into())],
             flushed: Some(Seq(502)),
+            values: vec![values],
+            deaths: vec![deaths],
         }],
         counters: Counters {
             clock: 1_700_000_000,

@@ -88,7 +88,13 @@ pub fn random(seed: u64) -> (String, Options) {
         wal_bytes_max: *rng.pick(&[64 << 10, 128 << 10, 1 << 20]),
         reserve_bytes: *rng.pick(&[0, 32 << 10]),
         background_threads: Some(*rng.pick(&[1, 2, 3])),
-        keyspace: KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None },
+        keyspace: KeyspaceOptions {
+            compression,
+            filter_bits_per_key,
+            prefix,
+            separate_from: None,
+            ttl: None,
+        },
         tree,
         ..Options::default()
     };
@@ -314,8 +320,13 @@ pub(crate) fn three_devices() -> Options {
 }
 
 fn compressed() -> Options {
-    let keyspace =
-        KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, prefix: None, ttl: None };
+    let keyspace = KeyspaceOptions {
+        compression: Compression::Lz4,
+        filter_bits_per_key: 0,
+        prefix: None,
+        separate_from: None,
+        ttl: None,
+    };
     Options { keyspace, background_threads: Some(2), ..tiny() }
 }
 

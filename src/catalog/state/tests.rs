@@ -24,7 +24,15 @@ fn counters() -> Counters {
 fn keyspace(id: u32, name: &str) -> KeyspaceChange {
     let id = KeyspaceId(id);
     let name = name.into();
-    KeyspaceChange::Create(KeyspaceRecord { id, name, lz4: true, filter_bits: 10, prefix: None, ttl: None })
+    KeyspaceChange::Create(KeyspaceRecord {
+        id,
+        name,
+        lz4: true,
+        filter_bits: 10,
+        prefix: None,
+        separate_from: None,
+        ttl: None,
+    })
 }
 
 fn pack(id: u64, length: u64) -> PackRecord {
@@ -110,6 +118,7 @@ fn values_of_a_keyspace_live_for_another_time_but_for_those_that_have_expired() 
         lz4: true,
         filter_bits: 10,
         prefix: None,
+        separate_from: None,
         ttl,
     };
     let created = [record(3, "aging", Ttl::new(9)), record(4, "ageless", None)];

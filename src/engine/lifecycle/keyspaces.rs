@@ -104,7 +104,7 @@ impl Keyspaces {
             records.push(keyspace_record(id, name, options));
             id = id.next();
         }
-        let keyspaces = records.iter().cloned().map(KeyspaceChange::Create).collect();
+        let keyspaces = records.iter().flat_map(KeyspaceChange::creating).collect();
         let mut change = Change { edit: Edit { keyspaces, ..Edit::default() }, ..Change::default() };
         change.edit.counters.keyspace = id;
         let installed = self.jobs.install(change);
@@ -153,6 +153,9 @@ impl Keyspaces {
         let mut keyspaces = Vec::new();
         if (lz4, filter_bits) != (before.lz4, before.filter_bits) {
             keyspaces.push(KeyspaceChange::Alter { keyspace, lz4, filter_bits });
+        }
+        if record.separate_from != before.separate_from {
+            keyspaces.push(KeyspaceChange::SetSeparation { keyspace, from: record.separate_from });
         }
         let altered = match (before.ttl, record.ttl) {
             (Some(ttl), Some(wanted)) if ttl.seconds == wanted.seconds => None,

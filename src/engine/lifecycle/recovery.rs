@@ -274,7 +274,7 @@ impl Store<'_> {
         (counters.table, counters.pack, counters.epoch) = (TableId(1), PackId(1), Epoch(1));
         (counters.segment, counters.keyspace) = (found.next_segment(), DEFAULT_KEYSPACE.next());
         let record = keyspace_record(DEFAULT_KEYSPACE, "default", &self.opening.options.keyspace);
-        edit.keyspaces.push(KeyspaceChange::Create(record));
+        edit.keyspaces.extend(KeyspaceChange::creating(&record));
         // No log segment exists yet; the floor of 0 asks for none.
         Manifest::create(&self.device, self.id, found.next_manifest(), &edit)?;
         Ok(())

@@ -26,7 +26,7 @@ use crate::store::files::device::Device;
 use crate::store::files::meter::Meter;
 use crate::store::memtable::MemtableCursor;
 use crate::store::{device_list, identity};
-use crate::types::{DeviceId, Kind, Stamp};
+use crate::types::{DeviceId, Stamp};
 
 /// Builds a store in `target`, an empty or new directory, of what checks in the store that `opening` names.
 pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
@@ -105,7 +105,7 @@ fn fill(engine: &Arc<Engine>, mut repair_scan: RepairScan) -> Result<RepairRepor
         for Entry { key, stamp, value } in merge.by_ref() {
             // The newest version of a key comes first.
             if last.as_ref() != Some(&key) {
-                if stamp.kind() == Kind::Put && coverage.newer_than(&key, stamp.seq()).is_none() {
+                if stamp.kind().is_put() && coverage.newer_than(&key, stamp.seq()).is_none() {
                     ingestion.push_stored(&key, &value)?;
                     report.entries += 1;
                 }

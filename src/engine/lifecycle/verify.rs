@@ -180,7 +180,7 @@ impl Sums {
         self.entries += 1;
         self.tombstones += u64::from(stamp.kind() == Kind::Delete);
         self.note(stamp.seq());
-        if let Some(value) = value.filter(|_| stamp.kind() == Kind::Put) {
+        if let Some(value) = value.filter(|_| stamp.kind().is_put()) {
             self.timestamps = Some(Timestamps::with(self.timestamps, timestamped::second(value)));
         }
         if let Some(keys) = &mut self.keys {

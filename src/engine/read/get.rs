@@ -16,7 +16,7 @@ use crate::slice::Slice;
 use crate::store::cache::Unit;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
-use crate::types::{Kind, Seq, Stamp};
+use crate::types::{Seq, Stamp};
 
 /// Number of tables that are located before the first of them is asked, so that their filters can be prefetched
 /// together.
@@ -208,7 +208,7 @@ impl ReadPath {
 pub(in crate::engine) fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
     match newest {
         Some((stamp, value)) if over.is_none_or(|over| over < stamp.seq()) => {
-            Some((stamp.kind() == Kind::Put).then_some(value))
+            Some(stamp.kind().is_put().then_some(value))
         }
         Some(_) => Some(None),
         None => over.map(|_| None),

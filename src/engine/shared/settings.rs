@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::env::Env;
 use crate::format::edit::KeyspaceRecord;
+use std::num::NonZeroU32;
+
 use crate::options::{Compression, KeyspaceOptions, Options};
 use crate::policy::PolicyConfig;
 use crate::types::{KeyspaceId, Ttl};
@@ -107,6 +109,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
         lz4: options.compression == Compression::Lz4,
         filter_bits: options.filter_bits_per_key,
         prefix: options.prefix,
+        separate_from: options.separate_from.and_then(NonZeroU32::new),
         ttl: options.ttl.and_then(|ttl| Ttl::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
     }
 }
@@ -117,6 +120,7 @@ pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
         compression: if record.lz4 { Compression::Lz4 } else { Compression::None },
         filter_bits_per_key: record.filter_bits,
         prefix: record.prefix,
+        separate_from: record.separate_from.map(NonZeroU32::get),
         ttl: record.ttl.map(|ttl| Duration::from_secs(ttl.seconds.get().into())),
     }
 }

@@ -21,24 +21,34 @@
 //!                       which the oldest and the newest of its values that expire were written
 //!      6  holds         the table added last; what it holds for readers of the past alone, see
 //!                       [`holds`](crate::format::holds)
+//!      7  value table   table, device, pack, offset, length, the two bounds as in section 2, number of values
+//!      8  deaths        value table, number of values that have died, then ranges of bytes: for each the distance from
+//!                       the end of the one before, and its length
+//!      9  values        the table added last; number of its pointers, bytes of the values, lowest value table
 //!    128  keys          the table added last; the seed (8 bytes) and the sum (16 bytes, both little endian) of the
 //!                       hashes of its keys, see [`KeySum`]
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
 //!                       latest second seen                                    once
 //!  7  keyspace altered  id, lz4 (1 byte), filter bits (1 byte), both as in section 2
 //!  8  time altered      keyspace, seconds that its values live, second since 1970 before which they have expired
+//!  9  separation        keyspace, least bytes of a value that lies apart (0: none does)
 //! ```
 //!
-//! Sections 2, 3, 7 and 8 keep their order among themselves. A reader refuses an edit with an unknown tag below 128,
+//! Sections 2, 3, 7, 8 and 9 keep their order among themselves. A reader refuses an edit with an unknown tag below 128,
 //! since it does not understand the change. It skips unknown tags from 128 on. Sections do not grow: a new field gets
 //! a new tag.
 
-use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
+use std::num::NonZeroU32;
+
+use super::{
+    Counters, Deaths, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
+    ValueTableRecord,
+};
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::{Malformed, holds, prefix};
 use crate::types::{
     BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, LEVELS,
-    PAGE_BYTES, PackId, SegmentId, Seq, TableId, Timestamps, Ttl, UpperBound,
+    PAGE_BYTES, PackId, SegmentId, Seq, Spans, TableId, Timestamps, Ttl, UpperBound, ValueShare,
 };
 
 const NUMBER: u64 = 1;
@@ -49,6 +59,7 @@ const TREE: u64 = 5;
 const COUNTERS: u64 = 6;
 const ALTER: u64 = 7;
 const SET_TTL: u64 = 8;
+const SET_SEPARATION: u64 = 9;
 
 const TREE_DROP: u64 = 1;
 const TREE_ADD: u64 = 2;
@@ -56,6 +67,9 @@ const TREE_CURSOR: u64 = 3;
 const TREE_FLUSHED: u64 = 4;
 const TREE_TIMESTAMPS: u64 = 5;
 const TREE_HOLDS: u64 = 6;
+const TREE_VALUE_TABLE: u64 = 7;
+const TREE_DEATHS: u64 = 8;
+const TREE_VALUES: u64 = 9;
 /// A reader that does not know it keeps hidden tables until they are merged.
 const TREE_KEYS: u64 = OPTIONAL_TAGS;
 
@@ -80,6 +94,10 @@ impl Edit {
                 KeyspaceChange::SetTtl { keyspace, ttl: Ttl { seconds, alive_from } } => {
                     let numbers = [keyspace.0.into(), seconds.get().into(), (*alive_from).into()];
                     put_section(out, SET_TTL, |out| put_varints(out, &numbers));
+                }
+                KeyspaceChange::SetSeparation { keyspace, from } => {
+                    let numbers = [keyspace.0.into(), from.map_or(0, |from| from.get().into())];
+                    put_section(out, SET_SEPARATION, |out| put_varints(out, &numbers));
                 }
             }
         }
@@ -114,6 +132,10 @@ impl Edit {
                 SET_TTL => edit
                     .keyspaces
                     .push(KeyspaceChange::SetTtl { keyspace: KeyspaceId(small_id(body)?), ttl: ttl(body)? }),
+                SET_SEPARATION => edit.keyspaces.push(KeyspaceChange::SetSeparation {
+                    keyspace: KeyspaceId(small_id(body)?),
+                    from: NonZeroU32::new(small(body)?),
+                }),
                 PACK => edit.packs.push(PackRecord {
                     id: PackId(id(body)?),
                     device: DeviceId(device(body)?),
@@ -195,6 +217,10 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
                 holds::encode(&record.holds, out);
             });
         }
+        let ValueShare { count, bytes, oldest } = record.values;
+        if count > 0 && !planted!("pointers-of-a-table-not-recorded") {
+            put_section(out, TREE_VALUES, |out| put_varints(out, &[record.id.0, count, bytes, oldest.0]));
+        }
         if let Some(KeySum { seed, sum }) = record.keys {
             put_section(out, TREE_KEYS, |out| {
                 put_varint(out, record.id.0);
@@ -202,6 +228,12 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
                 out.extend(sum.to_le_bytes());
             });
         }
+    }
+    for record in &tree.values {
+        put_section(out, TREE_VALUE_TABLE, |out| put_value_table(out, record));
+    }
+    for deaths in tree.deaths.iter().filter(|_| !planted!("deaths-of-values-not-recorded")) {
+        put_section(out, TREE_DEATHS, |out| put_deaths(out, deaths));
     }
     for (level, key) in &tree.cursors {
         put_section(out, TREE_CURSOR, |out| {
@@ -228,11 +260,28 @@ fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
         timestamps: _,
         holds: _,
         keys: _,
+        values: _,
     } = record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
     put_prefixed(out, &range.start);
     put_prefixed(out, range.end.as_bytes());
     put_varints(out, &[min_seq.0, max_seq.0, epoch.0, *entries, *tombstones, *range_tombstones]);
+}
+
+fn put_value_table(out: &mut Vec<u8>, ValueTableRecord { id, extent, range, count }: &ValueTableRecord) {
+    put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
+    put_prefixed(out, &range.start);
+    put_prefixed(out, range.end.as_bytes());
+    put_varint(out, *count);
+}
+
+fn put_deaths(out: &mut Vec<u8>, Deaths { table, count, spans }: &Deaths) {
+    put_varints(out, &[table.0, *count]);
+    let mut end = 0;
+    for range in spans.iter() {
+        put_varints(out, &[(range.start - end).into(), (range.end - range.start).into()]);
+        end = range.end;
+    }
 }
 
 /// Hands the tag and body of each section left in `decoder` to `read`, and checks that it reads the whole body.
@@ -319,7 +368,7 @@ fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
     let filter_bits = body.u8()?;
     let ttl = Ttl::new(seconds(body)?);
     let prefix = prefix::read(body)?;
-    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, ttl })
+    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, separate_from: None, ttl })
 }
 
 /// How long values live, or a point in time.
@@ -351,6 +400,9 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
             TREE_TIMESTAMPS => timestamps(&mut tree, body)?,
             TREE_HOLDS => holds_of(&mut tree, body)?,
             TREE_KEYS => keys_of(&mut tree, body)?,
+            TREE_VALUE_TABLE => tree.values.push(value_table(body)?),
+            TREE_DEATHS => tree.deaths.push(deaths(body)?),
+            TREE_VALUES => values_of(&mut tree, body)?,
             _ => return skip(tag, body),
         }
         Ok(())
@@ -405,6 +457,47 @@ fn keys_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed>
     Ok(())
 }
 
+/// Reads what the table has of separated values that `tree` has added last.
+fn values_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
+    let start = body.clone();
+    let table = TableId(id(body)?);
+    let values = ValueShare { count: body.varint()?, bytes: body.varint()?, oldest: TableId(id(body)?) };
+    let is_added = |record: &TableRecord| record.id == table && record.values.count == 0;
+    match tree.add.last_mut().filter(|(_, record)| is_added(record)) {
+        Some((_, record)) if (1..=record.entries).contains(&values.count) => record.values = values,
+        Some(_) => return Err(start.malformed("a table has more pointers than entries")),
+        None => return Err(start.malformed("pointers of a table that is not the last one added")),
+    }
+    Ok(())
+}
+
+fn value_table(body: &mut Decoder<'_>) -> Result<ValueTableRecord, Malformed> {
+    let start = body.clone();
+    let id = TableId(id(body)?);
+    let record = ValueTableRecord { id, extent: extent(body)?, range: range(body)?, count: body.varint()? };
+    if record.count == 0 || u32::try_from(record.extent.length).is_err() {
+        return Err(start.malformed("a value table without values, or too long a one"));
+    }
+    Ok(record)
+}
+
+fn deaths(body: &mut Decoder<'_>) -> Result<Deaths, Malformed> {
+    let start = body.clone();
+    let (table, count, mut spans, mut end) = (TableId(id(body)?), body.varint()?, Spans::default(), 0u32);
+    while !body.is_empty() {
+        let from = end.checked_add(small(body)?);
+        let range = from.and_then(|from| Some(from..from.checked_add(small(body).ok()?)?));
+        let range = range.filter(|range| spans.push(range.clone()));
+        end = range.ok_or_else(|| start.malformed("bytes of dead values out of range"))?.end;
+    }
+    Ok(Deaths { table, count, spans })
+}
+
+fn small(body: &mut Decoder<'_>) -> Result<u32, Malformed> {
+    let start = body.clone();
+    u32::try_from(body.varint()?).map_err(|_| start.malformed("number out of range"))
+}
+
 fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
     let start = body.clone();
     let id_of_table = TableId(id(body)?);
@@ -423,6 +516,7 @@ fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
         timestamps: None,
         holds: Holds::default(),
         keys: None,
+        values: ValueShare::default(),
     };
     if record.min_seq > record.max_seq || record.tombstones > record.entries {
         return Err(start.malformed("record of a table contradicts itself"));

@@ -27,6 +27,24 @@ fn record() -> TableRecord {
         timestamps: Some(Timestamps { oldest: 1_690_000_000, newest: 1_700_000_000 }),
         holds: holds(4),
         keys: None,
+        values: ValueShare { count: 60, bytes: 300_000, oldest: TableId(38) },
+    }
+}
+
+fn value_table() -> ValueTableRecord {
+    ValueTableRecord {
+        id: TableId(39),
+        extent: Extent { device: DeviceId(1), pack: PackId(12), offset: 16_384, length: 100_036 },
+        range: KeyRange::new(b"b".as_slice(), b"y".as_slice()),
+        count: 20,
+    }
+}
+
+fn deaths() -> Deaths {
+    Deaths {
+        table: TableId(38),
+        count: 3,
+        spans: Spans::new(vec![0..5000, 8192..12_288, 20_000..20_100]).unwrap(),
     }
 }
 
@@ -48,8 +66,10 @@ fn sample() -> Edit {
                 lz4: true,
                 filter_bits: 10,
                 prefix: Some(Prefix::Delimited { delimiter: b':', count: 2 }),
+                separate_from: None,
                 ttl: Ttl::new(86_400),
             }),
+            KeyspaceChange::SetSeparation { keyspace: KeyspaceId(2), from: NonZeroU32::new(4096) },
             KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 4 },
             KeyspaceChange::SetTtl {
                 keyspace: KeyspaceId(2),
@@ -64,6 +84,8 @@ fn sample() -> Edit {
                 add: vec![(1, record())],
                 cursors: vec![(1, b"m".as_slice().into()), (2, b"".as_slice().into())],
                 flushed: Some(Seq(900)),
+                values: vec![value_table()],
+                deaths: vec![deaths()],
             },
             TreeEdit::default(),
         ],
@@ -110,6 +132,10 @@ prop_compose! {
             timestamps: timestamps.map(|(one, other)| Timestamps::at(one).hull(Timestamps::at(other))),
             holds: if held && counts.0.max(counts.1) > 4 && length > 400 { holds(4) } else { Holds::default() },
             keys: sum.filter(|_| counts.0 / 2 == 0).map(|(seed, sum)| KeySum { seed, sum }),
+            values: match counts.0.max(counts.1) {
+                entries if held => ValueShare { count: entries, bytes: counts.0, oldest: TableId(id / 2) },
+                _ => ValueShare::default(),
+            },
         }
     }
 }
@@ -121,8 +147,29 @@ prop_compose! {
         add in prop::collection::vec((0..8u8, a_record()), 0..4),
         cursors in prop::collection::vec((0..8u8, key()), 0..3),
         flushed in prop::option::of((0..=Seq::MAX.0).prop_map(Seq)),
+        values in prop::collection::vec((0..u64::MAX, 0..1u64 << 40, 1..=u32::MAX, 1..u64::MAX, a_record()), 0..3),
+        deaths in prop::collection::vec((0..u64::MAX, any::<u64>(), prop::collection::btree_set(any::<u32>(), 0..8)), 0..3),
     ) -> TreeEdit {
-        TreeEdit { keyspace: KeyspaceId(keyspace), drop, add, cursors, flushed }
+        let values = values.into_iter().map(|(id, page, length, count, other)| ValueTableRecord {
+            id: TableId(id),
+            extent: Extent { offset: page * 4096, length: length.into(), ..other.extent },
+            range: other.range,
+            count,
+        });
+        let deaths = deaths.into_iter().map(|(id, count, ends)| {
+            let ends: Vec<_> = ends.into_iter().collect();
+            let spans = Spans::new(ends.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect()).unwrap();
+            Deaths { table: TableId(id), count, spans }
+        });
+        TreeEdit {
+            keyspace: KeyspaceId(keyspace),
+            drop,
+            add,
+            cursors,
+            flushed,
+            values: values.collect(),
+            deaths: deaths.collect(),
+        }
     }
 }
 
@@ -142,6 +189,7 @@ fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
                 lz4,
                 filter_bits,
                 prefix,
+                separate_from: None,
                 ttl: Ttl::new(ttl),
             })
         },
@@ -153,7 +201,12 @@ fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
         let ttl = Ttl { alive_from, ..Ttl::new(seconds).unwrap() };
         KeyspaceChange::SetTtl { keyspace: KeyspaceId(id), ttl }
     });
-    prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id))), alter, live]
+    let separate = (0..u32::MAX, any::<u32>()).prop_map(|(id, from)| KeyspaceChange::SetSeparation {
+        keyspace: KeyspaceId(id),
+        from: NonZeroU32::new(from),
+    });
+    let drop = (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id)));
+    prop_oneof![create, drop, alter, live, separate]
 }
 
 proptest! {

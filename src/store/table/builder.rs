@@ -16,11 +16,12 @@ use crate::format::table::{
 };
 use crate::format::timestamped;
 use crate::format::tombstones;
+use crate::format::value_table::{ValuePointer, footprint};
 use crate::store::files::pack::PackWriter;
 use crate::types::pages::LARGE_BYTES;
 use crate::types::{
     Epoch, Holders, Holds, Key, KeyRange, KeyRanges, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone,
-    Seq, Stamp, TableId, Timestamps, Ttl,
+    Seq, Stamp, TableId, Timestamps, Ttl, ValueShare,
 };
 
 /// A block that would touch one page more than it must is moved to the next page if that wastes no more bytes than
@@ -83,6 +84,8 @@ pub(crate) struct TableBuilder {
     timestamps: Option<Timestamps>,
     /// What only readers of the past need, in bytes of keys and values.
     holds: Holds,
+    /// What it has of values that lie apart.
+    values: ValueShare,
     /// Blocks with keys of these are wanted by the cache.
     hot: Option<Arc<KeyRanges>>,
     hot_blocks: Vec<WrittenBlock>,
@@ -123,6 +126,7 @@ impl TableBuilder {
             blocks: 0,
             timestamps: None,
             holds: Holds::default(),
+            values: ValueShare::default(),
             hot: None,
             hot_blocks: Vec::new(),
         }
@@ -175,7 +179,12 @@ impl TableBuilder {
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
         self.note_seq(stamp.seq());
-        if self.settings.ttl.is_some() && stamp.kind() == Kind::Put {
+        if stamp.kind() == Kind::Separated
+            && let Ok((pointer, _)) = ValuePointer::decode(value)
+        {
+            self.values.add(pointer.table, footprint(pointer.stored.into()));
+        }
+        if self.settings.ttl.is_some() && stamp.kind().is_put() {
             self.timestamps = Some(Timestamps::with(self.timestamps, timestamped::second(value)));
         }
         Ok(())
@@ -251,6 +260,7 @@ impl TableBuilder {
             timestamps: self.timestamps,
             holds,
             keys: None,
+            values: self.values,
         })
     }
 

@@ -40,6 +40,10 @@ pub struct Arguments {
     #[arg(long, value_name = "BITS", requires = "name")]
     filter_bits: Option<u8>,
 
+    /// Least bytes of a value that lies apart from its key; 0 for none
+    #[arg(long, value_name = "BYTES", requires = "name")]
+    separate_from: Option<u32>,
+
     /// Seconds that a value lives from its write on; for ever unless it was created with this
     #[arg(long, value_name = "SECONDS", requires = "name")]
     ttl: Option<u64>,
@@ -57,7 +61,7 @@ pub struct Arguments {
     prefix_count: u8,
 
     /// Remove the keyspace and all that is in it
-    #[arg(long, requires = "name", conflicts_with_all = ["compression", "filter_bits", "ttl", "prefix_bytes", "prefix_delimiter"])]
+    #[arg(long, requires = "name", conflicts_with_all = ["compression", "filter_bits", "separate_from", "ttl", "prefix_bytes", "prefix_delimiter"])]
     drop: bool,
 
     /// More keyspaces to remove together with it: all or none
@@ -91,6 +95,10 @@ impl Arguments {
             compression: compression.unwrap_or(options.compression),
             filter_bits_per_key: self.filter_bits.unwrap_or(options.filter_bits_per_key),
             prefix: prefix.or(options.prefix),
+            separate_from: match self.separate_from {
+                Some(0) => None,
+                from => from.or(options.separate_from),
+            },
             ttl: self.ttl.map(Duration::from_secs).or(options.ttl),
         })
     }
@@ -98,6 +106,7 @@ impl Arguments {
     fn asks_for_something(&self) -> bool {
         self.compression.is_some()
             || self.filter_bits.is_some()
+            || self.separate_from.is_some()
             || self.ttl.is_some()
             || self.prefix_bytes.is_some()
             || self.prefix_delimiter.is_some()
@@ -143,14 +152,15 @@ fn show_all(db: &Db) -> Result<Answer> {
 
 /// One line: the name, then each option by its name.
 fn show(keyspace: &Keyspace) -> Result<Answer> {
-    let KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl } = keyspace.options();
+    let KeyspaceOptions { compression, filter_bits_per_key, prefix, separate_from, ttl } = keyspace.options();
     let compression = format!("{compression:?}").to_lowercase();
     let prefix = prefix.map_or_else(|| "none".into(), |rule| rule.to_string());
+    let separate_from = separate_from.map_or_else(|| "none".into(), |bytes| bytes.to_string());
     let ttl = ttl.map_or_else(|| "none".into(), |ttl| ttl.as_secs().to_string());
     let name = keyspace.name();
     writeln!(
         stdout(),
-        "{name}\tcompression={compression}\tfilter_bits={filter_bits_per_key}\tprefix={prefix}\tttl={ttl}"
+        "{name}\tcompression={compression}\tfilter_bits={filter_bits_per_key}\tprefix={prefix}\tseparate_from={separate_from}\tttl={ttl}"
     )?;
     Ok(Answer::Yes)
 }

@@ -64,6 +64,9 @@ fn dump_edit<W: Write>(offset: u64, edit: &Edit, printer: &mut Printer<W>) -> io
                 .field("keyspace", keyspace.0)
                 .field("lz4", *lz4)
                 .field("filter_bits", *filter_bits),
+            KeyspaceChange::SetSeparation { keyspace, from } => Line::new(1, "alter_separation")
+                .field("keyspace", keyspace.0)
+                .field("from", from.map(std::num::NonZeroU32::get)),
             KeyspaceChange::SetTtl { keyspace, ttl } => Line::new(1, "alter_life")
                 .field("keyspace", keyspace.0)
                 .field("seconds", ttl.seconds.get())
@@ -89,6 +92,17 @@ fn dump_tree<W: Write>(tree: &TreeEdit, printer: &mut Printer<W>) -> io::Result<
     for (level, table) in &tree.add {
         printer.line(&added(*level, table))?;
     }
+    for values in &tree.values {
+        let line =
+            Line::new(2, "value_table").field("table", values.id.0).field("pack", values.extent.pack.0);
+        let line = line.field("offset", values.extent.offset).field("bytes", values.extent.length);
+        let line = line.field("values", values.count).bytes("start", &values.range.start);
+        printer.line(&line.bytes("end", values.range.end.as_bytes()))?;
+    }
+    for deaths in &tree.deaths {
+        let line = Line::new(2, "deaths").field("table", deaths.table.0).field("values", deaths.count);
+        printer.line(&line.field("bytes", deaths.spans.bytes()))?;
+    }
     for (level, key) in &tree.cursors {
         printer.line(&Line::new(2, "cursor").field("level", *level).bytes("key", key))?;
     }
@@ -106,6 +120,7 @@ fn added(level: u8, table: &TableRecord) -> Line {
         .field("entries", table.entries)
         .field("tombstones", table.tombstones)
         .field("range_tombstones", table.range_tombstones)
+        .field("pointers", table.values.count)
         .field("held_bytes", table.holds.held().bytes)
         .field("min_seq", table.min_seq.0)
         .field("max_seq", table.max_seq.0)

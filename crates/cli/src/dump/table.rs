@@ -16,6 +16,7 @@ use terrace::format::table::{
     TABLE_MAGIC, open_block,
 };
 use terrace::format::tombstones;
+use terrace::format::value_table::{VALUE_FOOTER_BYTES, ValueFooter, ValuePointer};
 use terrace::types::{Kind, PackId};
 
 use super::{Line, Printer};
@@ -57,6 +58,7 @@ pub fn dump_pack<W: Write>(
                     Some(table) if table.iter().all(|&byte| byte == 0) => {
                         printer.line(&line.field("state", "dead"))?;
                     }
+                    Some(table) if is_value_table(table) => printer.line(&line.field("holds", "values"))?,
                     Some(table) => {
                         printer.line(&line)?;
                         Table { bytes: table, offset, depth }.dump(printer)?;
@@ -75,6 +77,12 @@ pub fn dump_pack<W: Write>(
         }
     }
     Ok(())
+}
+
+/// Whether these are the bytes of a value table. Where its values lie, pointers in tables alone say.
+fn is_value_table(bytes: &[u8]) -> bool {
+    let footer = bytes.len().checked_sub(VALUE_FOOTER_BYTES).and_then(|at| bytes.get(at..));
+    footer.is_some_and(|footer| ValueFooter::decode(footer).is_ok())
 }
 
 /// The directory at the end of the pack.
@@ -244,10 +252,21 @@ impl Table<'_> {
             let mut key = Vec::new();
             for at in 0..block.len() {
                 block.key_into(at, &mut key);
-                let (stamp, is_put) = (block.stamp(at), block.stamp(at).kind() == Kind::Put);
-                let what = if is_put { "put" } else { "delete" };
-                let line = Line::new(2, what).field("seq", stamp.seq().0).bytes("key", &key);
-                printer.line(&if is_put { line.bytes("value", block.value(at)) } else { line })?;
+                let (stamp, value) = (block.stamp(at), block.value(at));
+                let line = |what| Line::new(2, what).field("seq", stamp.seq().0).bytes("key", &key);
+                let line = match (stamp.kind(), ValuePointer::decode(value)) {
+                    (Kind::Delete, _) => line("delete"),
+                    (Kind::Put, _) => line("put").bytes("value", value),
+                    (Kind::Separated, Ok((pointer, _))) => line("separated")
+                        .field("value_table", pointer.table.0)
+                        .field("offset", pointer.offset)
+                        .field("bytes", pointer.length),
+                    (Kind::Separated, Err(error)) => {
+                        printer.malformed(2, self.offset + handle.offset, &error)?;
+                        line("separated")
+                    }
+                };
+                printer.line(&line)?;
             }
         }
         Ok(())

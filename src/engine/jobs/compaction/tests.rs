@@ -26,6 +26,7 @@ use crate::policy::{
 };
 use crate::types::{
     DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, Prefix, RangeTombstone, Stamp, UpperBound,
+    ValueShare,
 };
 
 mod stacked;
@@ -81,6 +82,7 @@ impl Contents {
             timestamps: None,
             holds: self.holds.clone(),
             keys: None,
+            values: ValueShare::default(),
         }
     }
 }
