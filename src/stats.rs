@@ -459,6 +459,8 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Range tombstones in them.
     pub range_tombstones: u64,
+    /// Values that lie apart from their keys, all read.
+    pub values: u64,
     /// Bytes of the tables.
     pub bytes: u64,
     /// Packs whose directory is intact.

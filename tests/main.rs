@@ -50,6 +50,7 @@ mod released;
 mod repair;
 mod rewrite;
 mod row_cache;
+mod separated;
 mod settings;
 mod striped;
 mod throttle;

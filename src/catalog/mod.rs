@@ -39,5 +39,5 @@ pub use run::Run;
 pub use searches::Searches;
 pub use state::Catalog;
 pub use table_meta::TableMeta;
-pub use values::{CLASSES, ValueSums, ValueTable, Values};
+pub use values::{ValueTable, Values};
 pub use version::{LevelState, Version};

@@ -55,10 +55,10 @@ impl AddAssign for ValueSums {
 }
 
 impl ValueSums {
-    /// Dead bytes that no hole of at least `hole_bytes` gives back.
+    /// Dead bytes that no hole of at least `hole_bytes` gives back; all of them if there are no holes.
     #[must_use]
-    pub fn stuck_bytes(&self, hole_bytes: u64) -> u64 {
-        self.dead_bytes[..class_of(hole_bytes.saturating_sub(1))].iter().sum()
+    pub fn stuck_bytes(&self, hole_bytes: Option<u64>) -> u64 {
+        self.dead_bytes[..hole_bytes.map_or(CLASSES, class_of)].iter().sum()
     }
 }
 
@@ -280,12 +280,6 @@ impl Values {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.tables.len() == 0
-    }
-
-    /// Number of value tables.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.tables.len()
     }
 }
 

@@ -39,7 +39,7 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        self.engine().read.contains(&self.default, key.as_ref(), None)
     }
 
     /// All entries.
@@ -230,7 +230,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Db::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        self.engine().read.contains(self.tree(), key.as_ref(), None)
     }
 
     /// All entries.

@@ -99,7 +99,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        self.default_keyspace().contains(key)
     }
 
     /// All entries of the moment.
@@ -236,7 +236,8 @@ impl KeyspaceSnapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        let (engine, seq) = self.moment();
+        engine.read.contains(&self.tree, key.as_ref(), Some(seq))
     }
 
     /// All entries of the moment.

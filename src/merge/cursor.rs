@@ -42,6 +42,13 @@ pub trait Cursor {
         false
     }
 
+    /// Whether the value of the current entry is unread, and no other entry's block is: one that lies apart. Until it is read,
+    /// `value` is the pointer to it, with the same end as the value where values expire.
+    #[inline]
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// Reads the value of the current entry, if it is unread.
     fn read_value(&mut self) -> Result<(), Self::Error> {
         Ok(())

@@ -186,6 +186,11 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Cursor for Masked<C, T> {
         self.cursor.is_unread()
     }
 
+    #[inline]
+    fn is_apart(&self) -> bool {
+        self.cursor.is_apart()
+    }
+
     fn read_value(&mut self) -> Result<(), C::Error> {
         self.cursor.read_value().inspect_err(|_| self.valid = false)
     }

@@ -339,8 +339,10 @@ impl<C: PinValue> VisibleBackward<C> {
                 self.leave_key()?;
                 return Ok(newest);
             }
-            if self.merge.current().is_unread() {
-                // A newer version may hide it.
+            if self.merge.current().is_apart() {
+                // A newer version may hide it, but seldom does.
+                self.merge.read_value()?;
+            } else if self.merge.current().is_unread() {
                 return self.jump_to_newest();
             }
             newest = stamp.kind().is_put().then(|| (stamp, self.merge.current().pin_value()));

@@ -143,7 +143,9 @@ impl JobClass {
             Reason::Manual => Self::Manual,
             Reason::Tombstones if plan.target > plan.source => Self::Upkeep,
             Reason::Searched | Reason::Tombstones | Reason::Fold => Self::IntraLevel,
-            Reason::Expiry | Reason::Deleted | Reason::Hidden | Reason::Released => Self::Upkeep,
+            Reason::Expiry | Reason::Deleted | Reason::Hidden | Reason::Released | Reason::Values => {
+                Self::Upkeep
+            }
             Reason::DeadSpace | Reason::Read | Reason::Room => Self::Upkeep,
             Reason::Level0Runs | Reason::Readers | Reason::Idle | Reason::Part => match plan.target {
                 0 => Self::IntraLevel0,

@@ -11,6 +11,7 @@
 
 mod closure;
 mod clusters;
+mod collector;
 mod config;
 mod costs;
 mod cutter;
@@ -33,6 +34,7 @@ mod retainer;
 mod rewriter;
 mod view;
 
+pub use collector::{HoleBytes, next_collection};
 pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView};
@@ -51,7 +53,8 @@ pub use relocation::stays_hot;
 pub use retainer::BufferConfig;
 pub use rewriter::{next_departure, next_rewrite};
 pub use view::{
-    Claims, Expiring, PackView, ReadView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView,
+    Claims, Collection, Expiring, PackView, ReadView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape,
+    TreeView,
 };
 
 /// What only tests name.

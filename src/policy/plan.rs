@@ -107,6 +107,8 @@ pub enum Reason {
     Hidden,
     /// Readers have gone for whom tables hold much.
     Released,
+    /// Value tables hold much that is dead and cannot be punched.
+    Values,
     /// Packs hold little that lives.
     DeadSpace,
     /// Users read it much, and reads wait less elsewhere.
@@ -133,6 +135,7 @@ impl fmt::Display for Reason {
             Self::Deleted => "deleted",
             Self::Hidden => "hidden",
             Self::Released => "released",
+            Self::Values => "values",
             Self::DeadSpace => "dead space",
             Self::Read => "read",
             Self::Room => "room",

@@ -9,7 +9,7 @@
 //!    space under writers that never rest (I11).
 //! 5. Every other level that is due, by score, or in the picker's order if it has one; level 0 before the others if the
 //!    pacer says so.
-//! 6. Tables of which much has expired, then those that hold much for readers that have gone, then those whose tombstones
+//! 6. Tables that point into value tables that are to be left; tables of which much has expired, then those that hold much for readers that have gone, then those whose tombstones
 //!    hide much; then merges within a
 //!    level, where the layout has several runs there, or folds, where it is to have one.
 //! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
@@ -25,6 +25,7 @@
 use std::cell::Cell;
 use std::iter;
 
+use super::collector::{is_collection_due, next_to_collect};
 use super::deleted::next_deleted;
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::hidden::next_hidden;
@@ -107,14 +108,16 @@ pub fn rest(view: &TreeView<'_>, config: &PolicyConfig) -> Rest {
         || is_due()
         || next_hidden(view).is_some()
         || config.picker.pick_within(view).is_some()
+        || collects(view)
     {
         return Rest::No;
     }
     if for_tombstones(view, config).is_some() {
         return Rest::No;
     }
-    let idle = TreeShape { idle: true, ..*view.shape };
-    if for_tombstones(&TreeView { shape: &idle, ..*view }, config).is_some() {
+    let idle = TreeShape { idle: true, ..*view.shape }.pressed_by_values(version);
+    let idle = TreeView { shape: &idle, ..*view };
+    if for_tombstones(&idle, config).is_some() || collects(&idle) || !due_levels(&idle, config).is_empty() {
         return Rest::UntilIdle;
     }
     let dense = || {
@@ -127,6 +130,12 @@ pub fn rest(view: &TreeView<'_>, config: &PolicyConfig) -> Rest {
         _ if config.layout.has_intra_l0() => Rest::UntilIdle,
         _ => Rest::Yes,
     }
+}
+
+/// Whether value tables are left, or are to be.
+fn collects(view: &TreeView<'_>) -> bool {
+    let TreeShape { hole_bytes, idle, .. } = *view.shape;
+    view.collection.is_some() || is_collection_due(view.version.values(), hole_bytes, idle)
 }
 
 /// The plan of [`decide`].
@@ -199,7 +208,8 @@ fn admitted_plan(
     };
     let group_bytes = config.picker.group_bytes();
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, &load.costs, config));
-    (late_rewrite.or_else(|| free(&|view| next_expiry_compaction(view, group_bytes))))
+    (late_rewrite.or_else(|| free(&next_to_collect)))
+        .or_else(|| free(&|view| next_expiry_compaction(view, group_bytes)))
         .or_else(|| free(&|view| next_release(view, group_bytes)))
         .or_else(|| free(&|view| for_tombstones(view, config)))
         .or_else(|| free(&|view| config.picker.pick_within(view)))

@@ -1,6 +1,7 @@
 //! Views: what decisions depend on besides the load. A tree with the claims of running jobs, and the space of packs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use crate::catalog::Version;
 use crate::policy::devices::DeviceView;
@@ -22,13 +23,34 @@ pub struct TreeView<'a> {
     pub pins: &'a [Seq],
     /// Range deletes that may hide whole tables. All readers that `pins` does not name see them.
     pub deletes: &'a [RangeTombstone],
+    /// Which value tables are to be left, if any are.
+    pub collection: Option<&'a Collection>,
 }
 
 #[cfg(test)]
 impl<'a> TreeView<'a> {
     /// A tree of the first keyspace, without readers at past numbers and without range deletes.
     pub fn of(version: &'a Version, busy: &'a Claims, shape: &'a TreeShape) -> Self {
-        TreeView { keyspace: KeyspaceId(0), version, busy, shape, pins: &[], deletes: &[] }
+        TreeView { keyspace: KeyspaceId(0), version, busy, shape, pins: &[], deletes: &[], collection: None }
+    }
+}
+
+/// A choice of value tables that are to be left: each job that meets a pointer into one writes the value anew.
+///
+/// Invariant: a table is listed as clean only if the job that wrote it began after the choice. So it has no such pointer.
+#[derive(Clone, Debug, Default)]
+pub struct Collection {
+    /// The value tables.
+    pub tables: Arc<BTreeSet<TableId>>,
+    /// Tables without a pointer into them.
+    pub clean: HashSet<TableId>,
+}
+
+impl Collection {
+    /// Whether both are the same choice, whatever is clean by now.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tables, &other.tables)
     }
 }
 
@@ -157,6 +179,8 @@ pub struct TreeShape {
     /// Whether no table is compacted alone, and no level folded, for its own sake (unless a caller asks for it), because that
     /// failed a while ago.
     pub put_off: bool,
+    /// The shortest dead range of a value table that is punched; `None` if there are no holes.
+    pub hole_bytes: Option<u64>,
     /// The rule by which tables are cut, if they are cut between prefixes.
     pub prefix: Option<Prefix>,
     /// Tables of the largest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most

@@ -21,7 +21,8 @@ pub(crate) mod frames;
 mod partitions;
 mod pinned;
 mod readahead;
-mod row_cache;
+pub(crate) mod row_cache;
+mod values;
 mod warm_up;
 
 use std::ops::Deref;
@@ -76,6 +77,8 @@ const CAPACITY_STEPS: u64 = 64;
 enum Entry {
     Block(Block),
     Row(Row),
+    /// A value that lies apart from its key.
+    Value(Buffer),
     Span(Span),
     PinnedTable(Arc<PinnedTable>),
     Table(Arc<TableReader>),
@@ -87,6 +90,7 @@ impl Entry {
         let (single, span, pinned) = match self {
             Self::Block(block) => (Some(block.buffer()), None, None),
             Self::Row(row) => (Some(&row.buffer), None, None),
+            Self::Value(value) => (Some(value), None, None),
             Self::Span(span) => (None, Some(span.buffers()), None),
             Self::PinnedTable(pinned) => (None, None, Some(pinned.buffers())),
             Self::Table(_) => (None, None, None),
@@ -97,7 +101,7 @@ impl Entry {
     /// Bytes of memory that it takes, and how many of those are in no frame.
     fn memory(&self) -> (usize, usize) {
         let others = match self {
-            Self::Block(_) | Self::Row(_) => 0,
+            Self::Block(_) | Self::Row(_) | Self::Value(_) => 0,
             Self::Span(span) => span.blocks_bytes(),
             Self::PinnedTable(pinned) => return pinned.memory(),
             Self::Table(table) => table.memory_bytes(),

@@ -10,4 +10,5 @@ pub(crate) mod manifest;
 pub(crate) mod memtable;
 pub(crate) mod stripes;
 pub(crate) mod table;
+pub(crate) mod value_table;
 pub(crate) mod wal;

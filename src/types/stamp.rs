@@ -104,6 +104,13 @@ impl Stamp {
         Seq(self.0 >> 8)
     }
 
+    /// Whether the entry has a pointer in place of its value.
+    #[must_use]
+    #[inline]
+    pub fn is_separated(self) -> bool {
+        self.0 & 0xff == Kind::Separated as u64
+    }
+
     /// The kind. Search stamps (`MAX`, `upto`) have none of their own and read as [`Kind::Put`].
     #[must_use]
     pub fn kind(self) -> Kind {

@@ -100,6 +100,7 @@ pub fn random(seed: u64) -> (String, Options) {
     };
     // Last, so that what a seed draws besides does not depend on it.
     change_levels(rng, &mut options.tree, (level_bytes, l0_due));
+    options.keyspace.separate_from = *rng.pick(&[None, None, Some(1), Some(20), Some(200)]);
     (format!("random by {seed}"), options)
 }
 

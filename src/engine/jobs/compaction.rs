@@ -22,6 +22,7 @@ use std::time::Duration;
 use super::context::JobContext;
 use super::install::Change;
 use super::output::{Finished, Output, Writing};
+use super::pointers::Pointers;
 use crate::catalog::{Descent, Run, TableMeta, Version};
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
 use crate::engine::keyspace::tree::Tree;
@@ -71,7 +72,9 @@ impl JobContext {
             "I5: {plan} takes what is newer than a number at which somebody reads"
         );
         let arriving = self.arriving(&version, plan)?;
-        let edit = tree_edit(&version, plan, &arriving)?;
+        let mut edit = tree_edit(&version, plan, &arriving)?;
+        let inputs = plan.inputs.iter().filter_map(|input| Some(version.table(input.table)?.1.clone()));
+        edit.deaths = self.deaths_with(&version, inputs.collect())?;
         if plan.reason == Reason::Deleted && !planted!("tables-dropped-before-their-delete-is-durable") {
             self.log.sync()?;
         }
@@ -120,8 +123,10 @@ impl JobContext {
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
         let coverage = self.coverage(&inputs, &snapshots)?;
         for list in inputs.lists.values_mut() {
-            list.retain(|table| !is_hidden(table, &coverage, &snapshots));
+            // What goes unread takes no pointer along: their values die.
+            list.retain(|table| table.values.count > 0 || !is_hidden(table, &coverage, &snapshots));
         }
+        let collection = tree.collecting.get();
         // In this order: tables tell of no life that is older than what is removed by.
         let record_filter = self.record_filter(tree, true);
         let arriving = self.arriving(version, plan)?;
@@ -144,6 +149,7 @@ impl JobContext {
             snapshots,
             coverage,
             record_filter,
+            pointers: Pointers::of(&self.cache, version.values(), collection.clone()),
         };
         let ahead_bytes = self.ahead_bytes(inputs.lists.len());
         // All of them begin to read before any is waited for.
@@ -162,11 +168,16 @@ impl JobContext {
             self.statistics.given_up();
             return Ok(0);
         }
-        let (output, volume) = iterated?;
-        let finished = output.finish()?;
+        let (output, volume, deaths) = iterated?;
+        let mut finished = output.finish()?;
+        finished.values.gaps.extend(deaths);
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
         let descent = self.descent(tree, version, plan)?;
         let (bytes_out, moved_bytes) = self.install_output((version, plan), finished, &arriving, descent)?;
+        if let Some(collection) = &collection {
+            tree.collecting.note_clean(collection, written.iter().copied());
+            tree.changed();
+        }
         self.forget_inputs(tree, (version, plan), &written);
         self.pass_heat_on(tree, (version, plan), &written);
         let time: Duration = self.env.now().saturating_sub(start + throttled.paused());
@@ -230,6 +241,7 @@ impl JobContext {
         let moved_bytes = moved_bytes(&edit);
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
+        (edit.values, edit.deaths) = (finished.values.tables, finished.values.gaps);
         let mut change = Change { stacks: plan.stacks, descent, ..Change::of_tree(edit) };
         change.edit.packs = finished.packs.records().to_vec();
         change.packs = Some(finished.packs);

@@ -5,12 +5,14 @@
 use std::collections::HashSet;
 
 use super::expiry::RecordFilter;
+use super::pointers::Pointers;
 use crate::catalog::{Run, TableMeta, Version};
 use crate::engine::shared::statistics::IterationStats;
 use crate::error::{Error, Result};
+use crate::format::edit::Deaths;
 use crate::merge::{Coverage, Cursor, MergeForward, VersionFilter};
 use crate::policy::{CutState, CutView};
-use crate::types::{Holders, KeyRange, RangeTombstone, Seq, Stamp, TableId, UpperBound};
+use crate::types::{Holders, KeyRange, Kind, RangeTombstone, Seq, Stamp, TableId, UpperBound};
 
 /// A job looks this often, in records, whether it should stop.
 const RECORDS_PER_CHECK: u64 = 1024;
@@ -56,6 +58,8 @@ pub(in crate::engine) struct CompactionIterator<'a, S> {
     pub(in crate::engine) coverage: Coverage,
     pub(in crate::engine) outside: Outside<'a>,
     pub(in crate::engine) record_filter: RecordFilter,
+    /// Values that lie apart.
+    pub(in crate::engine) pointers: Pointers<'a>,
 }
 
 /// The tables of a version that a job does not read (I5). Tables that have come since hold newer entries only.
@@ -95,7 +99,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
         mut self,
         mut merge: MergeForward<C>,
         check: impl Fn(u64, u64) -> Result<()>,
-    ) -> Result<(S, IterationStats)> {
+    ) -> Result<(S, IterationStats, Vec<Deaths>)> {
         let mut filter = VersionFilter::new(&self.snapshots);
         self.output.set_range_tombstones(self.kept_ranges(&filter));
         let mut iteration = IterationStats::default();
@@ -117,7 +121,9 @@ impl<S: Sink> CompactionIterator<'_, S> {
             key_is_written &= same_key;
             let over = self.coverage.newer_than(key, merge.stamp().seq());
             let newest = !same_key && over.is_none();
-            let (stamp, value) = self.record_filter.pass(key, (merge.stamp(), merge.value()), newest)?;
+            let read = |stored: &[u8]| self.pointers.read(stored);
+            let (stamp, value) =
+                self.record_filter.pass(key, (merge.stamp(), merge.value()), newest, read)?;
             let older = || self.outside.may_hold(key, stamp.seq());
             let verdict = if same_key {
                 filter.judge_next(stamp, over, older)
@@ -133,9 +139,21 @@ impl<S: Sink> CompactionIterator<'_, S> {
                         self.output.cut(&UpperBound::Excluded(key.into()))?;
                     }
                 }
-                self.output.add(key, stamp, &value, verdict.holders())?;
+                if self.pointers.is_left(stamp, &value)? {
+                    let moved = self.pointers.read(&value)?;
+                    bytes += moved.len() as u64;
+                    self.output.add(key, Stamp::new(stamp.seq(), Kind::Put), &moved, verdict.holders())?;
+                    self.pointers.died(merge.value())?;
+                } else {
+                    self.output.add(key, stamp, &value, verdict.holders())?;
+                    if merge.stamp().is_separated() && !stamp.is_separated() {
+                        self.pointers.died(merge.value())?;
+                    }
+                }
                 iteration.records_out += 1;
                 key_is_written = true;
+            } else if merge.stamp().is_separated() {
+                self.pointers.died(merge.value())?;
             }
             if !same_key {
                 let last = last_read.get_or_insert_default();
@@ -148,7 +166,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
         if let Some(cutting) = &mut self.cutting {
             cut_between_keys(cutting, &mut self.output, |_| true)?;
         }
-        Ok((self.output, iteration))
+        Ok((self.output, iteration, self.pointers.deaths()))
     }
 
     /// The range tombstones that stay.

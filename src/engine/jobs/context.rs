@@ -126,6 +126,7 @@ impl JobContext {
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
             ttl: record.ttl,
+            separate_from: record.separate_from,
         }
     }
 

@@ -72,15 +72,16 @@ impl RecordFilter {
     }
 
     /// The version to be judged in place of one with this stamp and value. `first`: it is the newest of its key in the
-    /// job.
+    /// job. `read` gives the value that a pointer points to.
     pub(in crate::engine) fn pass<'v>(
         &self,
         key: &[u8],
         (stamp, value): (Stamp, &'v [u8]),
         first: bool,
+        read: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
     ) -> Result<(Stamp, Cow<'v, [u8]>)> {
         let tombstone = (Stamp::new(stamp.seq(), Kind::Delete), Cow::Borrowed(&value[..0]));
-        if stamp.kind() != Kind::Put {
+        if !stamp.kind().is_put() {
             return Ok((stamp, value.into()));
         }
         let body = match self.expiry {
@@ -94,18 +95,25 @@ impl RecordFilter {
         let Some(filter) = self.filter.as_ref().filter(|_| first && is_free) else {
             return Ok((stamp, value.into()));
         };
+        let timestamp = &value[body.len()..];
+        // The filter sees the value, wherever it lies.
+        let apart = if stamp.is_separated() { Some(read(value)?) } else { None };
+        let body = match &apart {
+            Some(apart) => &apart[..apart.len().saturating_sub(timestamp.len())],
+            None => body,
+        };
         let decision = catch_unwind(AssertUnwindSafe(|| filter.decide(key, body)))
             .map_err(|_| Error::new(ErrorKind::InvalidInput, "the compaction filter has panicked"))?;
         match decision {
             Decision::Keep => Ok((stamp, value.into())),
             Decision::Remove => Ok(tombstone),
             Decision::Change(mut new) => {
-                new.extend_from_slice(&value[body.len()..]);
+                new.extend_from_slice(timestamp);
                 if new.len() > VALUE_BYTES_MAX {
                     let message = format!("the compaction filter made a value of {} bytes", new.len());
                     return Err(Error::new(ErrorKind::InvalidInput, message));
                 }
-                Ok((stamp, new.into()))
+                Ok((Stamp::new(stamp.seq(), Kind::Put), new.into()))
             }
         }
     }

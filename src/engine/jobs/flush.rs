@@ -26,6 +26,8 @@ use super::context::JobContext;
 use super::expiry::RecordFilter;
 use super::install::Change;
 use super::output::{Finished, Output, SealedPacks, Writing};
+use super::pointers::Pointers;
+use super::value_output::WrittenValues;
 use crate::catalog::Run;
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
 use crate::engine::keyspace::tree::{Sealed, Tree, View};
@@ -64,10 +66,16 @@ struct Input<'a> {
 /// What a flush has written.
 struct Level0 {
     /// The tables of each input.
-    tables: Vec<Vec<TableRecord>>,
+    tables: Vec<(Vec<TableRecord>, WrittenValues)>,
     open: Vec<(TableId, Arc<TableReader>)>,
     packs: SealedPacks,
     iteration: IterationStats,
+}
+
+/// Bytes that were written of one memtable.
+fn bytes_of((tables, values): &(Vec<TableRecord>, WrittenValues)) -> u64 {
+    let tables = tables.iter().map(|table| table.extent.length);
+    tables.chain(values.tables.iter().map(|table| table.extent.length)).sum()
 }
 
 impl<'a> Input<'a> {
@@ -91,11 +99,13 @@ impl<'a> Input<'a> {
     }
 
     /// The edit that brings `tables` into the tree.
-    fn edit(&self, tables: Vec<TableRecord>, flushed: Seq) -> TreeEdit {
+    fn edit(&self, (tables, values): (Vec<TableRecord>, WrittenValues), flushed: Seq) -> TreeEdit {
         TreeEdit {
             keyspace: self.tree.id(),
             add: tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
             flushed: Some(flushed),
+            values: values.tables,
+            deaths: values.gaps,
             ..TreeEdit::default()
         }
     }
@@ -119,10 +129,10 @@ impl JobContext {
         let bytes: u64 = packs.records().iter().map(|pack| pack.length).sum();
         let written = match inputs {
             [_] => vec![bytes],
-            _ => tables.iter().map(|tables| tables.iter().map(|table| table.extent.length).sum()).collect(),
+            _ => tables.iter().map(bytes_of).collect(),
         };
         let samples: Vec<_> = (inputs.iter().zip(&tables))
-            .map(|(input, tables)| self.sample_overwrites(&input.view.version, tables))
+            .map(|(input, (tables, _))| self.sample_overwrites(&input.view.version, tables))
             .collect();
         let flushed: BTreeMap<KeyspaceId, _> =
             inputs.iter().map(|input| (input.tree.id(), input.sealed.memtable.clone())).collect();
@@ -179,8 +189,9 @@ impl JobContext {
             begun = Some(output);
         }
         let finished = begun.map(Output::finish).transpose()?;
-        let Finished { tables: last, open, packs } = finished.expect("invariant: a flush has an input");
-        tables.push(last);
+        let Finished { tables: last, values, open, packs } =
+            finished.expect("invariant: a flush has an input");
+        tables.push((last, values));
         Ok(Level0 { tables, open, packs, iteration })
     }
 
@@ -212,12 +223,14 @@ impl JobContext {
             // Everything older than the memtable is in the version: older memtables were flushed before.
             outside: Outside { version: &view.version, inputs: &HashSet::new() },
             record_filter,
+            pointers: Pointers::none(),
         };
         let merge = MergeForward::new(vec![memtable.cursor()]);
-        iterator.run(merge, |records, bytes| {
+        let (output, iteration, _) = iterator.run(merge, |records, bytes| {
             self.env.spend(Work { records, bytes });
             throttled.wrote(records);
             self.health.check_writable()
-        })
+        })?;
+        Ok((output, iteration))
     }
 }

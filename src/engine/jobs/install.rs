@@ -108,17 +108,20 @@ fn leave_out_dropped(catalog: &Catalog, change: &mut Change) -> Result<()> {
         return Err(dropped());
     }
     *trees = stay;
-    let extents = |trees: &[TreeEdit]| -> Vec<Extent> {
-        trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent).collect()
-    };
-    let named: BTreeSet<PackId> = extents(trees).iter().map(|extent| extent.pack).collect();
-    change.left_out = extents(&gone);
+    let named: BTreeSet<PackId> = extents_of(trees).map(|extent| extent.pack).collect();
+    change.left_out = extents_of(&gone).collect();
     change.left_out.retain(|extent| named.contains(&extent.pack));
     change.edit.packs.retain(|pack| named.contains(&pack.id));
     if let Some(packs) = &mut change.packs {
         packs.keep(&named);
     }
     Ok(())
+}
+
+/// Where the tables lie that come into `trees`, value tables included.
+fn extents_of(trees: &[TreeEdit]) -> impl Iterator<Item = Extent> {
+    let tables = trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
+    tables.chain(trees.iter().flat_map(|tree| &tree.values).map(|table| table.extent))
 }
 
 impl JobContext {
@@ -162,6 +165,7 @@ impl JobContext {
             self.free_dropped(&log.catalog, &next);
         }
         self.register(&change);
+        log.catalog.end(&change.edit, &next, &self.extent_sink());
         let added = change.edit.trees.iter().flat_map(|tree| &tree.add);
         added.for_each(|(_, table)| {
             self.snapshots.mark(&table.holds);
@@ -190,8 +194,12 @@ impl JobContext {
         self.ids.fill(&mut edit.counters);
     }
 
+    fn extent_sink(&self) -> Arc<dyn ExtentSink> {
+        self.storage.reclaimer.clone()
+    }
+
     fn apply(&self, catalog: &Catalog, edit: &Edit) -> Result<Catalog> {
-        let sink: Arc<dyn ExtentSink> = self.storage.reclaimer.clone();
+        let sink = self.extent_sink();
         catalog.apply(edit, &mut |record| Lease::new(sink.clone(), record.extent)).map_err(|inconsistent| {
             // A job whose result does not fit is a fault of ours: stop before it does harm.
             self.alarm.poison(Error::new(
@@ -211,9 +219,10 @@ impl JobContext {
     /// Starts to count the space of what is new.
     fn register(&self, Change { edit, left_out, .. }: &Change) {
         // Those that only move are counted already.
-        let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
+        let added = extents_of(&edit.trees);
         let packs = edit.packs.iter().map(|pack| (pack.id, pack.length));
-        self.storage.reclaimer.register(packs, added.chain(left_out.iter().copied()));
+        let values = edit.trees.iter().flat_map(|tree| &tree.values).map(|table| table.extent.pack);
+        self.storage.reclaimer.register(packs, added.chain(left_out.iter().copied()), values);
         // They die at once: nobody holds them.
         left_out.iter().for_each(|extent| self.storage.reclaimer.released(*extent));
     }

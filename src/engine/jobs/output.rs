@@ -17,6 +17,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::context::JobContext;
+use super::value_output::{ValueOutput, WrittenValues, is_separated};
 use crate::catalog::TableMeta;
 use crate::engine::jobs::compaction_iterator::{KeptRange, Sink};
 use crate::error::Result;
@@ -27,7 +28,7 @@ use crate::store::files::meter::WriteCause;
 use crate::store::files::pack::{PackStore, PackWriter, Sealing};
 use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
 use crate::types::{
-    DeviceId, Holders, KeyRange, KeyRanges, KeySum, PackId, RangeTombstone, Stamp, TableId, UpperBound,
+    DeviceId, Holders, KeyRange, KeyRanges, KeySum, Kind, PackId, RangeTombstone, Stamp, TableId, UpperBound,
 };
 
 /// So many packs of a job may be on their way to being durable: each of them has a file open.
@@ -85,9 +86,9 @@ impl Writing {
 
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
 pub(crate) struct Output<C> {
-    jobs: C,
+    pub(super) jobs: C,
     writing: Writing,
-    settings: TableSettings,
+    pub(super) settings: TableSettings,
     /// Where the job goes, if it goes there as a whole.
     place: Option<DeviceId>,
     /// The pack of the current table.
@@ -97,6 +98,8 @@ pub(crate) struct Output<C> {
     /// Packs that are being made durable.
     sealing: Vec<Sealing>,
     table: Option<TableBuilder>,
+    /// Values that lie apart.
+    pub(super) values: ValueOutput,
     /// Which keys the current table has; `None` if that is not counted.
     keys: Option<KeySum>,
     /// Keys of which the cache has had blocks of the inputs.
@@ -122,6 +125,7 @@ pub(crate) struct SealedPacks {
 /// What a finished job hands to its edit.
 pub(crate) struct Finished {
     pub(crate) tables: Vec<TableRecord>,
+    pub(crate) values: WrittenValues,
     /// Those that stay open.
     pub(crate) open: Vec<(TableId, Arc<TableReader>)>,
     pub(crate) packs: SealedPacks,
@@ -140,6 +144,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             aside: Vec::new(),
             sealing: Vec::new(),
             table: None,
+            values: ValueOutput::default(),
             keys: None,
             hot: None,
             read: None,
@@ -173,10 +178,11 @@ impl<C: Deref<Target = JobContext>> Output<C> {
 
     /// Ends the current table, and returns those of the keyspace at hand. What comes is another one's, written as
     /// `settings` say, to the same pack.
-    pub(crate) fn turn_to(&mut self, settings: TableSettings) -> Result<Vec<TableRecord>> {
+    pub(crate) fn turn_to(&mut self, settings: TableSettings) -> Result<(Vec<TableRecord>, WrittenValues)> {
         self.cut(&UpperBound::Unbounded)?;
+        let values = self.take_values()?;
         self.settings = settings;
-        Ok(std::mem::take(&mut self.tables))
+        Ok((std::mem::take(&mut self.tables), values))
     }
 
     /// Starts a table with `key`, and a pack, where there is none.
@@ -213,15 +219,31 @@ impl<C: Deref<Target = JobContext>> Output<C> {
                 self.packs.store.devices().note_ended(pack.id());
             }
         }
-        if let Some(pack) = &mut self.pack {
+        if let Some(mut pack) = self.pack.take() {
             // Home, if the device has gone meanwhile.
-            let place = pack.device();
-            self.place = self.place.map(|_| place);
-            let named = self.named.entry(place).or_insert(pack.named());
-            *named = pack.named().max(*named);
+            self.place = self.place.map(|_| pack.device());
+            self.note_named(&pack);
             pack.expect(bytes);
+            self.pack = Some(pack);
         }
         Ok(())
+    }
+
+    /// Starts a pack for values.
+    pub(super) fn begin_value_pack(&mut self, bytes: u64) -> Result<PackWriter> {
+        let place = self.place(bytes, false);
+        let pack = self.new_pack(place)?;
+        if self.writing == Writing::Ingest {
+            self.packs.store.devices().note_ended(pack.id());
+        }
+        self.note_named(&pack);
+        Ok(pack)
+    }
+
+    /// The name of `pack` is to be durable before the end.
+    fn note_named(&mut self, pack: &PackWriter) {
+        let named = self.named.entry(pack.device()).or_insert(pack.named());
+        *named = pack.named().max(*named);
     }
 
     /// The device for a table of about `bytes`.
@@ -269,23 +291,28 @@ impl<C: Deref<Target = JobContext>> Output<C> {
 
     /// Ends the pack if it is full.
     fn seal_full(&mut self) -> Result<()> {
-        let full = match (self.jobs.settings.load().policy.files.packs, &self.pack) {
+        if self.is_full(self.pack.as_ref()) { self.seal() } else { Ok(()) }
+    }
+
+    pub(super) fn is_full(&self, pack: Option<&PackWriter>) -> bool {
+        match (self.jobs.settings.load().policy.files.packs, pack) {
             (PackLayout::OneTable, _) => true,
             (PackLayout::Many { bytes_max }, Some(pack)) => {
                 pack.len() >= self.writing.pack_bytes_max(bytes_max)
             }
             (PackLayout::Many { .. }, None) => false,
-        };
-        if full { self.seal() } else { Ok(()) }
+        }
     }
 
-    /// Ends the pack. One of a single table is durable then, as LevelDB's are; others become so together.
     fn seal(&mut self) -> Result<()> {
-        if let Some(pack) = self.pack.take() {
-            match self.jobs.settings.load().policy.files.packs {
-                PackLayout::OneTable => self.packs.records.push(pack.seal()?),
-                PackLayout::Many { .. } => self.sealing.push(pack.begin_seal()?),
-            }
+        self.pack.take().map_or(Ok(()), |pack| self.seal_pack(pack))
+    }
+
+    /// Ends `pack`. One of a single table is durable then, as LevelDB's are; others become so together.
+    pub(super) fn seal_pack(&mut self, pack: PackWriter) -> Result<()> {
+        match self.jobs.settings.load().policy.files.packs {
+            PackLayout::OneTable => self.packs.records.push(pack.seal()?),
+            PackLayout::Many { .. } => self.sealing.push(pack.begin_seal()?),
         }
         self.end_sealed()
     }
@@ -305,7 +332,10 @@ impl<C: Deref<Target = JobContext>> Output<C> {
     /// names that are not durable yet.
     pub(crate) fn finish(mut self) -> Result<Finished> {
         self.cut(&UpperBound::Unbounded)?;
+        let values = self.take_values()?;
         self.seal()?;
+        self.seal_values()?;
+        self.end_sealed()?;
         for pack in std::mem::take(&mut self.aside) {
             self.sealing.push(pack.begin_seal()?);
         }
@@ -316,7 +346,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
         let synced = self.packs.store.devices().sync_names(&named);
         synced.map_err(|error| self.jobs.alarm.poison(error))?;
-        Ok(Finished { tables: self.tables, open: self.open, packs: self.packs })
+        Ok(Finished { tables: self.tables, values, open: self.open, packs: self.packs })
     }
 }
 
@@ -335,6 +365,12 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
     }
 
     fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
+        if is_separated(&self.settings, stamp, value) {
+            let pointer = self.separate(key, value)?;
+            self.add(key, Stamp::new(stamp.seq(), Kind::Separated), &pointer, held)?;
+            self.recycle(pointer);
+            return Ok(());
+        }
         self.begin(key)?;
         let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
         if let Some(holders) = held {

@@ -68,7 +68,10 @@ impl JobContext {
         tables.sort_by_key(|table| table.epoch);
         // What the owner's filter has removed or changed must not be seen again.
         let is_filtered = self.filters.0.contains_key(&tree.record.name) && !planted!("filtered-table-kept");
-        let is_kept = policy.retainer.keeps(plan) && !is_filtered && !self.storage.is_needed();
+        // A pointer may lead elsewhere by the time that a kept table is read. What it leads to stays in the cache anyway.
+        let has_pointers = tables.iter().any(|table| table.values.count > 0);
+        let is_kept =
+            policy.retainer.keeps(plan) && !is_filtered && !has_pointers && !self.storage.is_needed();
         let is_whole = policy.layout.is_round(plan.source) && plan.inputs.is_empty();
         Ok(Some(Descent { source: plan.source, target: plan.target, tables, is_kept, is_whole }))
     }

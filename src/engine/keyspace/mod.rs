@@ -3,6 +3,7 @@
 //! Readers take its [`View`](tree::View) without a lock.
 
 pub(in crate::engine) mod changes;
+pub(in crate::engine) mod collecting;
 pub(in crate::engine) mod dead_ranges;
 pub(in crate::engine) mod expiry;
 pub(in crate::engine) mod fitting_prefix;

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::{ArcSwap, Guard};
 
 use super::changes::{Changes, Marks, Watcher};
+use super::collecting::Collecting;
 use super::dead_ranges::DeadRanges;
 use super::expiry::AtomicTtl;
 use super::fitting_prefix::FittingPrefix;
@@ -40,6 +41,8 @@ pub(crate) struct Tree {
     /// By which tables may go unread.
     pub(in crate::engine) range_deletes: RangeDeletes,
     pub(in crate::engine) read_debt: ReadDebt,
+    /// Which value tables jobs leave.
+    pub(in crate::engine) collecting: Collecting,
     pub(in crate::engine) overwrite_ratio: OverwriteRatio,
     /// The length of prefixes where the keyspace has no rule.
     pub(in crate::engine) fitting_prefix: FittingPrefix,
@@ -138,6 +141,7 @@ impl Tree {
             dropped: AtomicBool::new(false),
             range_deletes: RangeDeletes::default(),
             read_debt: ReadDebt::default(),
+            collecting: Collecting::default(),
             overwrite_ratio: OverwriteRatio::default(),
             fitting_prefix: FittingPrefix::default(),
             put_off_until: AtomicU64::new(0),

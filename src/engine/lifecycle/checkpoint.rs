@@ -130,8 +130,8 @@ impl Checkpoint<'_> {
 
     fn copy(&self, moment: &Moment, target: &Device) -> Result<()> {
         let mut live: BTreeMap<PackId, Vec<Range<u64>>> = BTreeMap::new();
-        for table in moment.catalog.tables() {
-            live.entry(table.extent.pack).or_default().push(table.extent.offset..table.extent.end());
+        for extent in moment.catalog.live_extents() {
+            live.entry(extent.pack).or_default().push(extent.offset..extent.end());
         }
         for (pack, mut ranges) in live {
             self.jobs.health.check_open()?;
@@ -183,6 +183,8 @@ fn at_home(mut snapshot: Edit) -> Edit {
     snapshot.packs.iter_mut().for_each(|pack| pack.device = DeviceId(0));
     let tables = snapshot.trees.iter_mut().flat_map(|tree| &mut tree.add);
     tables.for_each(|(_, table)| table.extent.device = DeviceId(0));
+    let values = snapshot.trees.iter_mut().flat_map(|tree| &mut tree.values);
+    values.for_each(|table| table.extent.device = DeviceId(0));
     snapshot
 }
 

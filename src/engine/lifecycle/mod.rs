@@ -16,3 +16,4 @@ pub(super) mod recovery;
 pub(super) mod repair;
 mod repair_scan;
 mod verify;
+mod verify_values;

@@ -401,10 +401,10 @@ impl Store<'_> {
     /// manifest, read again, tells (see [`RecycledFiles`] for why that is enough).
     fn check_held(&self, catalog: &Catalog) -> Result<()> {
         let newer = self.assemble(&Manifest::load(&self.device)?)?;
-        let extents: HashSet<Extent> = newer.tables().map(|table| table.extent).collect();
+        let extents: HashSet<Extent> = newer.live_extents().collect();
         // Tables, not packs alone: a dead one may be punched out of a pack that lives on.
         let is_blind = planted!("reader-that-held-too-late");
-        let tables_stand = is_blind || catalog.tables().all(|table| extents.contains(&table.extent));
+        let tables_stand = is_blind || catalog.live_extents().all(|extent| extents.contains(&extent));
         if tables_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
             return Ok(());
         }

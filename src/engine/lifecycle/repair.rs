@@ -102,10 +102,20 @@ fn fill(engine: &Arc<Engine>, mut repair_scan: RepairScan) -> Result<RepairRepor
         let mut merge = Merge::new(&repair_scan, &record);
         let mut coverage = Coverage::new(fragment(&repair_scan.range_tombstones(record.id), &[]));
         let mut last: Option<Vec<u8>> = None;
+        let mut lost_values = Vec::new();
         for Entry { key, stamp, value } in merge.by_ref() {
             // The newest version of a key comes first.
             if last.as_ref() != Some(&key) {
                 if stamp.kind().is_put() && coverage.newer_than(&key, stamp.seq()).is_none() {
+                    let value = if stamp.is_separated() { repair_scan.follow(&value) } else { Ok(value) };
+                    let value = match value {
+                        Ok(value) => value,
+                        Err(error) => {
+                            // As with a damaged block, an older version counts.
+                            lost_values.push(error);
+                            continue;
+                        }
+                    };
                     ingestion.push_stored(&key, &value)?;
                     report.entries += 1;
                 }
@@ -117,6 +127,7 @@ fn fill(engine: &Arc<Engine>, mut repair_scan: RepairScan) -> Result<RepairRepor
         report.keyspaces += 1;
         report.tables += repair_scan.tables.get(&record.id).map_or(0, |tables| tables.len() as u64);
         repair_scan.lost.append(&mut lost);
+        repair_scan.lost.append(&mut lost_values);
     }
     report.lost = repair_scan.lost;
     Ok(report)

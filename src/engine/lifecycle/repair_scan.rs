@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, Lease};
 use crate::engine::keyspace::tree::new_memtable;
 use crate::env::Access;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::Malformed;
 use crate::format::batch::Ops;
 use crate::format::block::Block;
@@ -26,6 +26,7 @@ use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
 use crate::format::pack::PackEntry;
 use crate::format::table::{FOOTER_BYTES, Footer, TABLE_MAGIC};
+use crate::format::value_table::{VALUE_FOOTER_BYTES, VALUE_MAGIC, ValueFooter};
 use crate::options::KeyspaceOptions;
 use crate::store::files::device::Device;
 use crate::store::files::file::StoreFile;
@@ -34,9 +35,10 @@ use crate::store::files::pack::{read_directory, stored_directory};
 use crate::store::manifest::Manifest;
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::table::{TablePlace, TableReader};
+use crate::store::value_table::pointer_of;
 use crate::store::wal;
 use crate::types::{
-    DeviceId, Extent, Key, KeyspaceId, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId, Ttl,
+    Buffer, DeviceId, Extent, Key, KeyspaceId, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId, Ttl,
 };
 
 /// Packs are searched for footers in pieces of this size.
@@ -57,6 +59,8 @@ pub(crate) struct RepairScan {
     ttls: BTreeMap<KeyspaceId, (TableId, Ttl)>,
     /// Names.
     names: BTreeMap<KeyspaceId, Arc<str>>,
+    /// Value tables.
+    values: BTreeMap<TableId, Extent>,
     /// What could not be taken.
     pub(crate) lost: Vec<Error>,
     /// Tables that are all zeros, of which nobody knows whether they were live.
@@ -93,6 +97,7 @@ impl RepairScan {
             ttls: BTreeMap::new(),
             names: BTreeMap::new(),
             memory: BTreeMap::new(),
+            values: BTreeMap::new(),
             lost: damage.into_iter().collect(),
             zeroed: 0,
         };
@@ -189,6 +194,8 @@ impl RepairScan {
                 extent: table.extent,
                 number: table.max_seq,
             }));
+            let values = state.version.values().iter();
+            self.values.extend(values.map(|table| (table.record.id, table.record.extent)));
         }
         if self.whole_catalog {
             return Ok(());
@@ -246,7 +253,11 @@ impl RepairScan {
         };
         for (id, extent) in found {
             let known = self.tables.values().flatten().any(|table| (table.id, table.extent) == (id, extent));
-            if known {
+            if known || self.values.contains_key(&id) {
+                continue;
+            }
+            if is_value_table(&file, id, extent) {
+                self.values.insert(id, extent);
                 continue;
             }
             let properties = TableReader::open_data(&file, id, extent, Seq::ZERO)
@@ -316,6 +327,20 @@ impl RepairScan {
         let file = self.pack(table.extent.device, table.extent.pack)?;
         let reader = TableReader::open_data(&file, table.id, table.extent, table.number)?;
         Ok((file, reader))
+    }
+
+    /// The value that the pointer `stored` of an entry leads to.
+    pub(crate) fn follow(&self, stored: &[u8]) -> Result<Vec<u8>> {
+        let pointer = pointer_of(stored)?;
+        let Some(extent) = self.values.get(&pointer.table) else {
+            let lost = format!("value table {} is lost, and a value in it", pointer.table);
+            return Err(Error::new(ErrorKind::Corruption, lost));
+        };
+        let file = self.pack(extent.device, extent.pack)?;
+        let at = extent.offset + u64::from(pointer.offset);
+        let bytes = file.read(ReadCause::Open, at, pointer.stored as usize)?;
+        let opened = pointer.open(&bytes, Buffer::alone).map_err(|error| file.malformed(at, &error))?;
+        Ok(opened.map_or(bytes, |value| value.to_vec()))
     }
 
     /// The entries of a table that check, in order. What does not is added to the list.
@@ -388,6 +413,10 @@ fn is_unsealed(file: &StoreFile) -> Result<bool> {
     }
     let (_, directory) = stored_directory(file, length)?;
     let stands = |entry: &PackEntry| {
+        let extent = Extent { device: DeviceId(0), pack: directory.pack, offset: entry.offset, length: entry.length };
+        if is_value_table(file, entry.table, extent) {
+            return Some(());
+        }
         let at = entry.offset.saturating_add(entry.length).checked_sub(FOOTER_BYTES as u64)?;
         let footer = Footer::decode(&file.read(ReadCause::Open, at, FOOTER_BYTES).ok()?).ok()?;
         (footer.table == entry.table).then_some(())
@@ -423,7 +452,26 @@ fn search_footers(file: &StoreFile, (device, pack): (DeviceId, PackId)) -> Resul
                 found.push((footer.table, Extent { device, pack, offset, length }));
             }
         }
+        for (at, bytes) in piece.windows(VALUE_FOOTER_BYTES).enumerate() {
+            let Some(footer) =
+                bytes.starts_with(&VALUE_MAGIC).then(|| ValueFooter::decode(bytes).ok()).flatten()
+            else {
+                continue;
+            };
+            if let Some(offset) = (start + at as u64).checked_sub(footer.length) {
+                let length = footer.length + VALUE_FOOTER_BYTES as u64;
+                found.push((footer.table, Extent { device, pack, offset, length }));
+            }
+        }
         start += SEARCH_BYTES;
     }
     Ok(found)
+}
+
+/// Whether the value table `id` lies at `extent`.
+fn is_value_table(file: &StoreFile, id: TableId, extent: Extent) -> bool {
+    let Some(at) = extent.end().checked_sub(VALUE_FOOTER_BYTES as u64) else { return false };
+    let stored = file.read(ReadCause::Open, at, VALUE_FOOTER_BYTES);
+    let footer = stored.ok().and_then(|stored| ValueFooter::decode(&stored).ok());
+    footer.is_some_and(|footer| footer.table == id && extent.offset + footer.length == at)
 }

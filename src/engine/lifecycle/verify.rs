@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::verify_values::ValueCheck;
 use crate::catalog::{TableMeta, check_version};
 use crate::engine::jobs::context::JobContext;
 use crate::engine::keyspace::tree::Tree;
@@ -20,7 +21,9 @@ use crate::store::files::pack::read_directory;
 use crate::store::files::punch::stored;
 use crate::store::manifest::Manifest;
 use crate::store::table::{Fetch, TableCursor, TableReader};
-use crate::types::{Extent, KeySum, Kind, PackId, RangeTombstone, Seq, Stamp, TableId, Timestamps};
+use crate::types::{
+    Extent, KeySum, Kind, PackId, RangeTombstone, Seq, Stamp, TableId, Timestamps, ValueShare,
+};
 
 /// What a file system may take for its own records of a file, and to fill its last block, in bytes.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
@@ -63,10 +66,21 @@ impl Verification<'_> {
             if let Err(inconsistent) = check_version(&view.version) {
                 report.problems.push(Error::corruption(device.dir(), 0, inconsistent.to_string()));
             }
+            let mut pointers = ValueCheck::new(view.version.values());
             for (_, table) in view.version.tables() {
-                let checked = self.verify_table(tree, table, &mut report);
+                let checked = self.verify_table(tree, table, &mut pointers, &mut report);
+                pointers.is_whole &= checked.is_ok();
                 let live = LiveTable { id: table.id, extent: table.extent, checks: checked.is_ok() };
                 packs.entry(table.extent.pack).or_default().push(live);
+                note(&mut report, checked);
+            }
+            report.values += pointers.values;
+            for (table, checked) in pointers.finish(self.jobs) {
+                let checks = checked.is_ok();
+                for extent in table.live_extents() {
+                    let live = LiveTable { id: table.record.id, extent, checks };
+                    packs.entry(extent.pack).or_default().push(live);
+                }
                 note(&mut report, checked);
             }
         }
@@ -78,7 +92,13 @@ impl Verification<'_> {
     }
 
     /// Every entry of a table: order, range, counts, and that the filter lets its key through; and its range tombstones.
-    fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
+    fn verify_table(
+        &self,
+        tree: &Tree,
+        meta: &Arc<TableMeta>,
+        pointers: &mut ValueCheck<'_>,
+        report: &mut VerifyReport,
+    ) -> Result<()> {
         let file = self.jobs.cache.packs().file(meta.extent.pack)?;
         let (table, blocks) = open_whole(&file, meta)?;
         let damaged =
@@ -113,6 +133,11 @@ impl Verification<'_> {
             }
             let value = tree.record.ttl.map(|_| cursor.value());
             sums.add(key, stamp, value);
+            if stamp.is_separated() {
+                let pointer = pointers.check(self.jobs, cursor.value())?;
+                let footprint = pointer.footprint();
+                sums.values.add(pointer.table, (footprint.end - footprint.start).into());
+            }
             last = Some((key.to_vec(), stamp));
             cursor.next()?;
         }
@@ -166,13 +191,22 @@ struct Sums {
     max_seq: Seq,
     timestamps: Option<Timestamps>,
     keys: Option<KeySum>,
+    values: ValueShare,
 }
 
 impl Sums {
     /// Those of no entries, of what is recorded of the table.
     fn new(recorded: &TableRecord) -> Self {
         let keys = recorded.keys.map(|keys| KeySum::new(keys.seed));
-        Self { entries: 0, tombstones: 0, min_seq: Seq::MAX, max_seq: Seq::ZERO, timestamps: None, keys }
+        Self {
+            entries: 0,
+            tombstones: 0,
+            min_seq: Seq::MAX,
+            max_seq: Seq::ZERO,
+            timestamps: None,
+            keys,
+            values: ValueShare::default(),
+        }
     }
 
     /// Adds an entry; `value` is that of one that may expire.
@@ -194,10 +228,10 @@ impl Sums {
 
     /// What `recorded` is if it tells the same.
     fn of(&self, recorded: &TableRecord) -> TableRecord {
-        let &Self { entries, tombstones, min_seq, max_seq, timestamps, keys } = self;
+        let &Self { entries, tombstones, min_seq, max_seq, timestamps, keys, values } = self;
         // Tables had none once.
         let timestamps = recorded.timestamps.and(timestamps);
-        TableRecord { entries, tombstones, min_seq, max_seq, timestamps, keys, ..recorded.clone() }
+        TableRecord { entries, tombstones, min_seq, max_seq, timestamps, keys, values, ..recorded.clone() }
     }
 }
 
@@ -270,7 +304,8 @@ mod tests {
             let verification = Verification { jobs: &engine.background.jobs };
             let verify = |record: &TableRecord| {
                 let meta = Arc::new(TableMeta::new(record, Lease::none()));
-                verification.verify_table(&tree, &meta, &mut VerifyReport::default())
+                let mut pointers = ValueCheck::new(version.values());
+                verification.verify_table(&tree, &meta, &mut pointers, &mut VerifyReport::default())
             };
             verify(&table.record()).unwrap();
             assert_eq!(verify(&other).unwrap_err().kind(), ErrorKind::Corruption);

@@ -41,7 +41,7 @@ pub(in crate::engine) fn cross(
     let bounds = Bounds { from: Bound::Included(first.to_vec()), to: Bound::Included(last.to_vec()) };
     let sight = Sight { view, seq, expiry: None, generation, bounds };
     let brief = Brief { sight: &sight, left: Cell::new(KEYS_MAX) };
-    let sources = sources(path, &sight.view, seq, Wanted { sought: None, is_lazy: true })?;
+    let sources = sources(path, &sight.view, seq, Wanted { sought: None, is_lazy: true, follows: false })?;
     let mut walk = VisibleForward::new(MergeForward::new(sources), seq).keys_alone();
     walk.seek(first, &brief)?;
     for _ in 0..ROWS_MAX {

@@ -18,6 +18,9 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Seq, Stamp};
 
+/// An entry that has a value: its stamp, and the value or the pointer to it.
+pub(in crate::engine) type Found = (Stamp, Slice);
+
 /// Number of tables that are located before the first of them is asked, so that their filters can be prefetched
 /// together.
 const ABREAST: usize = 8;
@@ -25,6 +28,23 @@ const ABREAST: usize = 8;
 impl ReadPath {
     /// The value of `key` at `upto`, or at the newest visible state.
     pub(crate) fn get(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<Option<Slice>> {
+        self.look(tree, key, upto, |view, stamp, value| self.followed(view, stamp, value))
+    }
+
+    /// Whether `key` has a value at `upto`, or at the newest visible state. One that lies apart is not read.
+    pub(crate) fn contains(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<bool> {
+        Ok(self.look(tree, key, upto, |_, _, value| Ok(value))?.is_some())
+    }
+
+    /// What `read` makes of the entry that `key` has, if it has one that is alive.
+    #[inline(always)]
+    fn look(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        upto: Option<Seq>,
+        read: impl FnOnce(&View, Stamp, Slice) -> Result<Slice>,
+    ) -> Result<Option<Slice>> {
         self.health.check_open()?;
         // The view is taken before the sequence number: a compaction that ends in between may drop versions that only
         // an older number sees.
@@ -41,6 +61,7 @@ impl ReadPath {
                 self.scheduler.wake();
             }
         }
+        let value = value.map(|(stamp, value)| read(&view, stamp, value)).transpose()?;
         let value = match self.clock.expiry(tree) {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
@@ -49,18 +70,28 @@ impl ReadPath {
         Ok(value)
     }
 
-    /// The value of `key` in `view`, and whether several tables of level 0 were asked in vain. Counts the `tables` that it asks.
+    /// The value of an entry with this stamp: that to which it has a pointer, where the value lies apart.
+    #[inline]
+    pub(in crate::engine) fn followed(&self, view: &View, stamp: Stamp, value: Slice) -> Result<Slice> {
+        if !stamp.is_separated() {
+            return Ok(value);
+        }
+        let found = self.cache.value(view.version.values(), &value, ReadCause::Get)?;
+        Ok(Slice::from_block(found))
+    }
+
+    /// The entry of `key` in `view`, and whether several tables of level 0 were asked in vain. Counts the `tables` that it asks.
     fn get_in(
         &self,
         view: &View,
         (hash, key): (u64, &[u8]),
         upto: Seq,
         tables: &mut u64,
-    ) -> Result<(Option<Slice>, bool)> {
+    ) -> Result<(Option<Found>, bool)> {
         for memtable in view.memtables() {
             let over = memtable.newest_over(key, upto);
             if let Some(found) = decide(memtable.get(key, hash, upto), over) {
-                return Ok((found.map(Slice::from_memtable), false));
+                return Ok((found.map(|(stamp, value)| (stamp, Slice::from_memtable(value))), false));
             }
         }
         // Runs come newest first: the first version met is the newest that is visible (I2).
@@ -92,7 +123,7 @@ impl ReadPath {
         (level, meta): (u8, &Arc<TableMeta>),
         (hash, key): (u64, &[u8]),
         upto: Seq,
-    ) -> Result<Option<Option<Slice>>> {
+    ) -> Result<Option<Option<Found>>> {
         if meta.min_seq > upto {
             return Ok(None);
         }
@@ -106,7 +137,7 @@ impl ReadPath {
             && let Some(found) = self.get_from_buffer(list, level, (hash, key), upto)?
         {
             #[cfg(debug_assertions)]
-            self.assert_same(view, level, (hash, key), (upto, found.as_deref()));
+            self.assert_same(view, level, (hash, key), (upto, found.as_ref()));
             return Ok(Some(found));
         }
         self.count_search(&view.version, (level, meta), key);
@@ -127,7 +158,7 @@ impl ReadPath {
         level: u8,
         (hash, key): (u64, &[u8]),
         upto: Seq,
-    ) -> Result<Option<Option<Slice>>> {
+    ) -> Result<Option<Option<Found>>> {
         for meta in list.about(key).filter(|meta| meta.min_seq <= upto) {
             let table = self.cache.table(meta)?;
             let over = newest_over(table.range_tombstones(), key, upto);
@@ -203,12 +234,16 @@ impl ReadPath {
     }
 }
 
-/// The answer of a source that has the version `newest` of a key, and a range tombstone `over` it. `None` if it has
+/// The answer of a source that has the version `newest` of a key, and a range tombstone `over` it: that version, unless it is
+/// dead. `None` if it has
 /// neither: older sources must be asked. Otherwise older sources do not matter (I2).
-pub(in crate::engine) fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
+pub(in crate::engine) fn decide<V>(
+    newest: Option<(Stamp, V)>,
+    over: Option<Seq>,
+) -> Option<Option<(Stamp, V)>> {
     match newest {
         Some((stamp, value)) if over.is_none_or(|over| over < stamp.seq()) => {
-            Some(stamp.kind().is_put().then_some(value))
+            Some(stamp.kind().is_put().then_some((stamp, value)))
         }
         Some(_) => Some(None),
         None => over.map(|_| None),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::get::decide;
+use super::get::{Found, decide};
 use super::path::ReadPath;
 use crate::catalog::{Run, TableMeta};
 use crate::engine::keyspace::tree::{Tree, View};
@@ -43,28 +43,51 @@ impl ReadPath {
                 let over = memtable.newest_over(sought.key, upto);
                 let decided = decide(memtable.get(sought.key, sought.hash, upto), over);
                 if let Some(found) = &decided {
-                    values[sought.place] = found.clone().map(Slice::from_memtable);
+                    values[sought.place] = found.clone().map(|(_, value)| Slice::from_memtable(value));
                 }
                 decided.is_none()
             });
         }
+        let mut apart = Vec::new();
         for (level, run) in view.version.runs() {
             let place = (&**view, level, run);
             let mut finger = Finger { path: self, place, upto, table: None };
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {
                 match finger.find(&sought)? {
-                    Some(found) => values[sought.place] = found,
+                    Some(found) => {
+                        let is_apart = found.as_ref().is_some_and(|(stamp, _)| stamp.is_separated());
+                        apart.extend(is_apart.then_some(sought.place));
+                        values[sought.place] = found.map(|(_, value)| value);
+                    }
                     None => left.push(sought),
                 }
             }
             undecided = left;
         }
+        self.follow_all(&view, &mut values, &apart)?;
         if let Some(expiry) = self.clock.expiry(tree) {
             values = values.into_iter().map(|value| expiry.keep(value?)).collect();
         }
         self.reads.looked_for_many(keys.len(), values.iter().flatten().map(|value| &value[..]));
         Ok(values)
+    }
+}
+
+impl ReadPath {
+    /// Puts values in the place of the pointers at `places`. The device is told of all of them before the first is read.
+    fn follow_all(&self, view: &View, found: &mut [Option<Slice>], places: &[usize]) -> Result<()> {
+        let values = view.version.values();
+        if places.len() > 1 {
+            let pointers = places.iter().filter_map(|&place| found[place].as_ref());
+            pointers.for_each(|pointer| self.cache.expect_value(values, pointer));
+        }
+        for &place in places {
+            if let Some(pointer) = &found[place] {
+                found[place] = Some(Slice::from_block(self.cache.value(values, pointer, ReadCause::Get)?));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -99,7 +122,7 @@ struct Opened {
 
 impl Finger<'_> {
     /// The run's answer for a key; `None` if older runs must be asked. Keys come in order.
-    fn find(&mut self, sought: &Sought<'_>) -> Result<Option<Option<Slice>>> {
+    fn find(&mut self, sought: &Sought<'_>) -> Result<Option<Option<Found>>> {
         let key = sought.key;
         let (meta, mut opened) = match self.table.take() {
             Some((meta, opened)) if meta.range.end.admits(key) || planted!("table-kept-behind-its-end") => {
@@ -136,8 +159,8 @@ impl Opened {
         path: &ReadPath,
         sought: &Sought<'_>,
         upto: Seq,
-        first: impl FnOnce(&ReadPath) -> Result<Option<Option<Slice>>>,
-    ) -> Result<Option<Option<Slice>>> {
+        first: impl FnOnce(&ReadPath) -> Result<Option<Option<Found>>>,
+    ) -> Result<Option<Option<Found>>> {
         let Self { reader, block } = self;
         let over = newest_over(reader.range_tombstones(), sought.key, upto);
         let reader = path.cache.open_for(reader, sought.key)?;

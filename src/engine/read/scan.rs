@@ -14,7 +14,7 @@ use super::path::ReadPath;
 use super::region::Region;
 use super::sight::{Bounds, Sight};
 use super::snapshots::Pin;
-use crate::catalog::{Run, TableMeta};
+use crate::catalog::{Run, TableMeta, Values};
 use crate::engine::keyspace::expiry::Expiry;
 use crate::engine::keyspace::tree::{Tree, View};
 use crate::engine::shared::reads::Walked;
@@ -150,6 +150,15 @@ impl Cursor for Source {
         }
     }
 
+    #[inline(always)]
+    fn is_apart(&self) -> bool {
+        match self {
+            Self::Memtable(_) => false,
+            Self::Run(cursor) => cursor.is_apart(),
+            Self::Masked(cursor) => cursor.is_apart(),
+        }
+    }
+
     fn read_value(&mut self) -> Result<()> {
         each!(self, cursor => cursor.read_value())
     }
@@ -258,6 +267,8 @@ pub(super) struct Wanted<'a> {
     pub(super) sought: Option<&'a Sought>,
     /// Whether a large value is read only once its entry is to be shown.
     pub(super) is_lazy: bool,
+    /// Whether values that lie apart are read, once they are to be shown.
+    pub(super) follows: bool,
 }
 
 /// A part of a view on its way to be a source.
@@ -274,7 +285,7 @@ fn part_of(
     path: &ReadPath,
     (level, run): (u8, &Run),
     upto: Seq,
-    Wanted { sought, is_lazy }: Wanted<'_>,
+    (values, Wanted { sought, is_lazy, follows }): (&Values, Wanted<'_>),
     region: Option<Region>,
 ) -> Result<Part> {
     let cache = &path.cache;
@@ -283,6 +294,7 @@ fn part_of(
     let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(path, run))?;
     let cursor = || {
         let cursor = TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level));
+        let cursor = if follows { cursor.following(values.clone()) } else { cursor };
         if is_lazy { cursor.lazy() } else { cursor }
     };
     let cursor = wanted.then(cursor);
@@ -298,6 +310,7 @@ fn parts_of(
     wanted: Wanted<'_>,
 ) -> Result<Vec<Part>> {
     let is_single = view.version.level(level).depth() == 1;
+    let wanted = (view.version.values(), wanted);
     let list = view.buffer_of(level).filter(|list| is_single && !list.lacks().is_everything());
     let (Some(buffer), Some(_)) = (&view.buffer, list) else {
         return Ok(vec![part_of(path, (level, run), upto, wanted, None)?]);
@@ -324,7 +337,7 @@ pub(super) fn sources(path: &ReadPath, view: &View, upto: Seq, wanted: Wanted<'_
         if view.buffer.is_some() {
             parts.extend(parts_of(path, view, (level, run), upto, wanted)?);
         } else {
-            parts.push(part_of(path, (level, run), upto, wanted, None)?);
+            parts.push(part_of(path, (level, run), upto, (view.version.values(), wanted), None)?);
         }
     }
     let mut sources = Vec::with_capacity(parts.len());
@@ -429,7 +442,7 @@ impl Scan {
     fn sources(&self) -> Result<Vec<Source>> {
         let Sight { view, seq, expiry, .. } = &self.sight;
         // A stored value says whether it has expired.
-        let wanted = Wanted { sought: self.sought.as_ref(), is_lazy: expiry.is_none() };
+        let wanted = Wanted { sought: self.sought.as_ref(), is_lazy: expiry.is_none(), follows: true };
         sources(&self.path, view, *seq, wanted)
     }
 

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 #[cfg(debug_assertions)]
-use super::get::decide;
+use super::get::{Found, decide};
 use super::path::ReadPath;
 use crate::catalog::{TableMeta, Version};
 #[cfg(debug_assertions)]
@@ -65,7 +65,7 @@ impl ReadPath {
         view: &View,
         level: u8,
         (hash, key): (u64, &[u8]),
-        (upto, found): (Seq, Option<&[u8]>),
+        (upto, found): (Seq, Option<&Found>),
     ) {
         let below = view.version.runs().filter(|(other, _)| *other >= level);
         let mut answer = None;
@@ -83,8 +83,9 @@ impl ReadPath {
         }
         let mut kept = view.buffer_of(level).into_iter().flat_map(|list| list.about(key));
         let has_expired = answer.is_none() && kept.any(|table| table.timestamps.is_some());
+        let read = |(stamp, value): &Found| self.followed(view, *stamp, value.clone()).ok();
         assert!(
-            answer.as_deref() == found || has_expired,
+            answer.as_ref().map(read) == found.map(read) || has_expired,
             "I6: the buffer of level {level} and the tree have different values of {}",
             key.escape_ascii()
         );

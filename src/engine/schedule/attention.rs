@@ -12,7 +12,7 @@ use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::changes::{Changes, Watcher};
 use crate::engine::keyspace::tree::{Tree, View};
 use crate::engine::shared::settings::Settings;
-use crate::policy::{Claims, Rest, TreeView, rest};
+use crate::policy::{Claims, HoleBytes, Rest, TreeView, rest};
 use crate::types::KeyspaceId;
 
 /// Trees that only idle time may have use for are looked at in so many at a time: the first that has a plan ends it.
@@ -33,7 +33,7 @@ impl Attention {
     pub(super) fn look(
         &mut self,
         changes: &Changes,
-        settings: Arc<Settings>,
+        (settings, hole_bytes): (Arc<Settings>, HoleBytes),
         trees: impl FnOnce() -> Arc<Trees>,
     ) {
         // In this order: a tree that is created or dropped is listed after it has come or gone.
@@ -48,7 +48,7 @@ impl Attention {
             self.idlers.remove(&id);
             let Some(tree) = trees.get(&id) else { continue };
             tree.marks.clear(Watcher::Plans);
-            match rest_of(tree, &settings) {
+            match rest_of(tree, &settings, hole_bytes) {
                 Rest::No => _ = self.restless.insert(id, tree.clone()),
                 Rest::UntilIdle => _ = self.idlers.insert(id, tree.clone()),
                 Rest::Yes => {}
@@ -72,7 +72,9 @@ impl Attention {
     pub(super) fn has_use_for_idle_time(&self) -> bool {
         let has_use = |tree: &Arc<Tree>| {
             let view = tree.view();
-            !view.version.level(0).runs.is_empty() || has_tombstones(&view)
+            !view.version.level(0).runs.is_empty()
+                || has_tombstones(&view)
+                || !view.version.values().is_empty()
         };
         !self.idlers.is_empty() || self.restless().any(has_use)
     }
@@ -88,7 +90,7 @@ fn has_tombstones(view: &View) -> bool {
     holds_tombstones(view) || view.version.runs().any(|(_, run)| run.tombstones() > 0)
 }
 
-fn rest_of(tree: &Tree, settings: &Settings) -> Rest {
+fn rest_of(tree: &Tree, settings: &Settings, hole_bytes: HoleBytes) -> Rest {
     let view = tree.view_arc();
     let version = view.version.clone();
     if version.tables().next().is_none() {
@@ -103,6 +105,9 @@ fn rest_of(tree: &Tree, settings: &Settings) -> Rest {
     }
     let mut shape = tree.layout(&settings.policy).measure(&version);
     shape.overwrite_ratio = tree.overwrite_ratio.share();
+    shape.hole_bytes = hole_bytes;
+    let shape = shape.pressed_by_values(&version);
+    let collection = tree.collecting.get();
     let shown = TreeView {
         keyspace: tree.id(),
         version: &version,
@@ -110,6 +115,7 @@ fn rest_of(tree: &Tree, settings: &Settings) -> Rest {
         shape: &shape,
         pins: &[],
         deletes: &[],
+        collection: collection.as_deref(),
     };
     match rest(&shown, &settings.policy) {
         Rest::Yes if holds_tombstones(&view) => Rest::UntilIdle,

@@ -60,7 +60,8 @@ impl Background {
     pub(in crate::engine) fn attention(&self) -> MutexGuard<'_, Attention> {
         Rank::Writer.assert_not_held();
         let mut attention = self.attention.lock();
-        attention.look(&self.changes, self.jobs.settings.load_full(), || self.jobs.trees.load_full());
+        let settings = (self.jobs.settings.load_full(), self.jobs.storage.reclaimer.hole_bytes());
+        attention.look(&self.changes, settings, || self.jobs.trees.load_full());
         attention
     }
 

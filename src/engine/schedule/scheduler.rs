@@ -174,7 +174,15 @@ fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 
 /// Whether a job for this reason is put off for a while after a failure, so that it is in no other job's way.
 fn can_wait(reason: Reason) -> bool {
-    matches!(reason, Reason::Expiry | Reason::Released | Reason::Searched | Reason::Tombstones | Reason::Fold)
+    matches!(
+        reason,
+        Reason::Expiry
+            | Reason::Released
+            | Reason::Searched
+            | Reason::Tombstones
+            | Reason::Values
+            | Reason::Fold
+    )
 }
 
 impl Scheduler {

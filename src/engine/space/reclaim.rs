@@ -37,7 +37,7 @@ use std::time::Duration;
 use crate::catalog::{Catalog, ExtentSink};
 use crate::engine::space::storage::Storage;
 use crate::env::sync::{Condvar, OrderedMutex};
-use crate::policy::{PackView, SpaceTotals};
+use crate::policy::{HoleBytes, PackView, SpaceTotals};
 use crate::types::{Extent, PackId};
 
 pub(in crate::engine) use accounting::gaps;
@@ -150,22 +150,26 @@ impl State {
 }
 
 impl Reclaimer {
-    /// Enters the packs and tables that an edit, now durable, has added.
+    /// Enters the packs and tables that an edit, now durable, has added; and which packs have value tables.
     pub(crate) fn register(
         &self,
         packs: impl Iterator<Item = (PackId, u64)>,
         tables: impl Iterator<Item = Extent>,
+        values: impl Iterator<Item = PackId>,
     ) {
         let mut state = self.state.lock();
         packs.for_each(|(pack, length)| state.accounting.enter_pack(pack, length));
         tables.for_each(|extent| state.accounting.enter_table(&extent));
+        values.for_each(|pack| state.accounting.note_values(pack));
     }
 
     /// Enters the packs and tables of a recovered catalog. `stored` is the part of the [`gaps`] in its packs that
     /// takes up space.
     pub(crate) fn register_all(&self, catalog: &Catalog, stored: &BTreeMap<PackId, Vec<Range<u64>>>) {
         let packs = catalog.packs().map(|pack| (pack.record.id, pack.record.length));
-        self.register(packs, catalog.tables().map(|table| table.extent));
+        let values = catalog.keyspaces.values().flat_map(|keyspace| keyspace.version.values().iter());
+        let values = values.map(|table| table.record.extent.pack);
+        self.register(packs, catalog.live_extents(), values);
         let mut state = self.state.lock();
         for (pack, gaps) in gaps(catalog) {
             let stored = stored.get(&pack).unwrap_or(&gaps);
@@ -215,6 +219,11 @@ impl Reclaimer {
         self.woken.notify_all();
     }
 
+    /// The shortest dead range that is punched before much is dead; `None` if there are no holes.
+    pub(crate) fn hole_bytes(&self) -> HoleBytes {
+        (!self.state.lock().punching.unsupported).then_some(accounting::HOLE_BYTES)
+    }
+
     pub(crate) fn punching(&self) -> Punching {
         self.state.lock().punching
     }
@@ -233,23 +242,32 @@ impl Reclaimer {
 
 impl ExtentSink for Reclaimer {
     fn released(&self, extent: Extent) {
+        self.released_all(vec![extent]);
+    }
+
+    fn released_all(&self, extents: Vec<Extent>) {
         let mut state = self.state.lock();
         if state.stopped {
             return;
         }
-        match state.accounting.release(&extent) {
-            // The outputs of a failed job were never registered: the job itself removes its packs.
-            Released::Unknown => return,
-            Released::Dead => {
-                state.has_died = true;
-                if !state.accounting.is_wasteful() && !state.space_totals(false).is_due() {
-                    return;
+        let (mut has_died, mut is_last) = (false, false);
+        for extent in extents {
+            match state.accounting.release(&extent) {
+                // The outputs of a failed job were never registered: the job itself removes its packs.
+                Released::Unknown => {}
+                Released::Dead => has_died = true,
+                Released::Last(pack) => {
+                    state.dead.push(pack);
+                    is_last = true;
                 }
             }
-            Released::Last(pack) => state.dead.push(pack),
         }
+        state.has_died |= has_died;
+        let is_due = has_died && (state.accounting.is_wasteful() || state.space_totals(false).is_due());
         drop(state);
-        self.woken.notify_all();
+        if is_last || is_due {
+            self.woken.notify_all();
+        }
     }
 }
 

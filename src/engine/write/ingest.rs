@@ -306,7 +306,7 @@ fn hold_writers<'a, 'w>(
 
 /// The edit that brings the tables of `finished` into `tree`, their entries numbered `number`.
 fn placed(jobs: &JobContext, tree: &Tree, finished: Finished, number: Seq) -> Change {
-    let Finished { tables, packs, .. } = finished;
+    let Finished { tables, values, packs, .. } = finished;
     let hull = |hull: KeyRange, table: &TableRecord| hull.hull(&table.range);
     let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
     let bytes = tables.iter().map(|table| table.extent.length).sum();
@@ -316,7 +316,13 @@ fn placed(jobs: &JobContext, tree: &Tree, finished: Finished, number: Seq) -> Ch
     let epoch = jobs.ids.epoch();
     let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
     let add = tables.into_iter().map(placed).collect();
-    let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });
+    let mut change = Change::of_tree(TreeEdit {
+        keyspace: tree.id(),
+        add,
+        values: values.tables,
+        deaths: values.gaps,
+        ..TreeEdit::default()
+    });
     change.edit.packs = packs.records().to_vec();
     change.packs = Some(packs);
     change

@@ -93,6 +93,7 @@ impl Layout {
             overwrite_ratio: 1.0,
             expiring: None,
             put_off: false,
+            hole_bytes: None,
             prefix: None,
             searched: [None; SEARCHED_MAX],
         }

@@ -49,7 +49,7 @@ impl Runs {
 }
 
 fn view<'a>(id: u32, version: &'a Version, busy: &'a Claims, shape: &'a TreeShape) -> TreeView<'a> {
-    TreeView { keyspace: KeyspaceId(id), version, busy, shape, pins: &[], deletes: &[] }
+    TreeView { keyspace: KeyspaceId(id), version, busy, shape, pins: &[], deletes: &[], collection: None }
 }
 
 fn pick(config: &PolicyConfig, tree: &Version) -> Plan {

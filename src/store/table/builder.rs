@@ -3,6 +3,7 @@
 //! Entries come in order and go into blocks; a full block is written to the pack's buffer. The index entry of a block
 //! is written when the key behind the block is known, since its separator lies between the two.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ pub(crate) struct TableSettings {
     pub(crate) codec: Codec,
     /// Time to live of values. If set, each stored value ends with the second of its write.
     pub(crate) ttl: Option<Ttl>,
+    /// From this size on, in bytes, values lie apart.
+    pub(crate) separate_from: Option<NonZeroU32>,
 }
 
 /// A block of a table that is being written, as it was before it was compressed.

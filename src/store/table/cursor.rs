@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use super::reader::{TablePlace, TableReader};
-use crate::catalog::TableMeta;
+use crate::catalog::{TableMeta, Values};
 use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
@@ -149,6 +149,12 @@ pub(crate) struct TableCursor {
     is_lazy: bool,
     /// Whether it stands on the entry of a single block that is not loaded.
     is_unread: bool,
+    /// With these it reads values that lie apart.
+    values: Option<Values>,
+    /// Whether it stands on an entry whose value lies apart and is not read.
+    is_apart: bool,
+    /// The value of the entry, if that lay apart.
+    apart: Option<Buffer>,
 }
 
 impl TableCursor {
@@ -177,6 +183,9 @@ impl TableCursor {
             value: 0..0,
             is_lazy: false,
             is_unread: false,
+            values: None,
+            is_apart: false,
+            apart: None,
         }
     }
 
@@ -186,8 +195,17 @@ impl TableCursor {
         self
     }
 
+    /// The same cursor, but it reads values that lie apart, in these value tables.
+    pub(crate) fn following(mut self, values: Option<Values>) -> Self {
+        self.values = values;
+        self
+    }
+
     /// The current entry's value, in a form that outlives the cursor: a buffer, and the value's range in it.
     pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
+        if let Some(value) = &self.apart {
+            return Some((value.clone(), 0..value.len()));
+        }
         self.block.as_ref().map(|block| (block.buffer().clone(), self.value.clone()))
     }
 
@@ -202,7 +220,7 @@ impl TableCursor {
         let Some(at) = at.filter(|at| *at < whole.partitions()) else { return Ok(false) };
         if *here != Some(at) {
             self.block = None;
-            self.is_unread = false;
+            (self.is_unread, self.is_apart) = (false, false);
             self.at = NOWHERE;
             self.table = match self.fetch {
                 Fetch::Cached { .. } => self.cache.partition_arc(whole, at)?,
@@ -228,6 +246,7 @@ impl TableCursor {
     fn load(&mut self, at: usize, towards: Towards) -> Result<()> {
         let goes_on = at == self.at.wrapping_add(1);
         self.block = None;
+        self.is_apart = false;
         self.at = at;
         if self.is_lazy && self.stand_unread() {
             return Ok(());
@@ -242,6 +261,7 @@ impl TableCursor {
         self.key.extend_from_slice(prefix);
         self.key.extend_from_slice(suffix);
         (self.stamp, self.value, self.kept, self.entry, self.is_unread) = (stamp, 0..0, 0, 0, true);
+        (self.is_apart, self.apart) = (false, None);
         true
     }
 
@@ -373,6 +393,18 @@ impl TableCursor {
         place.block(handle, &piece.buffer, found, Buffer::alone)
     }
 
+    /// Reads the value that the current entry points to.
+    #[inline(never)]
+    fn read_apart(&mut self) -> Result<()> {
+        let stored = self.block.as_ref().and_then(|block| block.buffer().get(self.value.clone()));
+        if let (Some(values), Some(stored)) = (&self.values, stored) {
+            let (value, _) = self.cache.value(values, stored, ReadCause::Scan)?;
+            self.apart = Some(value);
+        }
+        self.is_apart = false;
+        Ok(())
+    }
+
     fn drop_piece(&mut self) {
         if let Some(piece) = self.piece.take() {
             self.cache.buffers().give(piece.buffer);
@@ -398,6 +430,10 @@ impl TableCursor {
             let (suffix, stamp, value) = block.entry(entry);
             self.entry = entry;
             self.stamp = self.table.stamp(stamp);
+            self.is_apart = stamp.is_separated() && self.values.is_some();
+            if self.apart.is_some() {
+                self.apart = None;
+            }
             self.value = value;
             self.kept = block.prefix_len();
             self.key.truncate(self.kept);
@@ -456,7 +492,7 @@ impl TableCursor {
     }
 
     fn last_of(&mut self, at: Option<usize>) -> Result<()> {
-        (self.block, self.is_unread) = (None, false);
+        (self.block, self.is_unread, self.is_apart) = (None, false, false);
         if let Some(at) = at {
             self.load(at, Towards::Start)?;
         }
@@ -501,10 +537,18 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn is_unread(&self) -> bool {
-        self.is_unread
+        self.is_unread || self.is_apart
+    }
+
+    #[inline]
+    fn is_apart(&self) -> bool {
+        self.is_apart
     }
 
     fn read_value(&mut self) -> Result<()> {
+        if self.is_apart {
+            return self.read_apart();
+        }
         if !self.is_unread {
             return Ok(());
         }
@@ -536,6 +580,9 @@ impl Cursor for TableCursor {
     #[inline]
     fn value(&self) -> &[u8] {
         debug_assert!(!self.is_unread, "the value has not been read");
+        if let Some(value) = &self.apart {
+            return value;
+        }
         self.block.as_ref().and_then(|block| block.buffer().get(self.value.clone())).unwrap_or_default()
     }
 

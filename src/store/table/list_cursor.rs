@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::cursor::{Fetch, TableCursor};
 use super::read_ahead::ReadAhead;
-use crate::catalog::{Run, TableMeta};
+use crate::catalog::{Run, TableMeta, Values};
 use crate::error::{Error, Result};
 use crate::merge::Cursor;
 use crate::store::cache::{TableCache, Unit};
@@ -64,6 +64,8 @@ pub(crate) struct TablesCursor<L> {
     may_wait: bool,
     /// Whether values of single blocks are read only when they are asked for.
     is_lazy: bool,
+    /// With these it reads values that lie apart.
+    values: Option<Values>,
     at: usize,
     table: Option<TableCursor>,
     /// Whether the cursor stands before the table at `at`, which is not open.
@@ -77,7 +79,8 @@ impl<L: TableList> TablesCursor<L> {
     pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
         let at = 0;
         let (cached, may_wait, is_lazy) = (Some(unit), false, false);
-        Self { cache, list, cached, may_wait, is_lazy, at, table: None, waits: false, ahead: None }
+        let values = None;
+        Self { cache, list, cached, may_wait, is_lazy, values, at, table: None, waits: false, ahead: None }
     }
 
     /// A cursor that reads large pieces past the cache, and all of the list. It tells the devices of what lies up to `ahead_bytes`
@@ -87,7 +90,8 @@ impl<L: TableList> TablesCursor<L> {
         let ahead = (ahead_bytes > 0)
             .then(|| Box::new(ReadAhead::of_entries(cache.packs().clone(), tables(), ahead_bytes)));
         let (cached, may_wait, is_lazy) = (None, false, false);
-        Self { cache, list, cached, may_wait, is_lazy, at: 0, table: None, waits: false, ahead }
+        let values = None;
+        Self { cache, list, cached, may_wait, is_lazy, values, at: 0, table: None, waits: false, ahead }
     }
 
     /// The same cursor, but a seek that ends between two tables waits there ([`Cursor::waits`]), since most scans end
@@ -99,6 +103,12 @@ impl<L: TableList> TablesCursor<L> {
     /// The same cursor, but a large value is read only when it is asked for ([`Cursor::read_value`]).
     pub(crate) fn lazy(self) -> Self {
         Self { is_lazy: true, ..self }
+    }
+
+    /// The same cursor, but it reads values that lie apart, in these value tables, when they are asked for. Without, it shows the
+    /// pointers.
+    pub(crate) fn following(self, values: Values) -> Self {
+        Self { values: Some(values), ..self }
     }
 
     /// See [`TableCursor::pin_value`].
@@ -117,6 +127,7 @@ impl<L: TableList> TablesCursor<L> {
             let reader = self.cache.table_arc(meta)?;
             let fetch = self.cached.map_or(Fetch::Readahead, |unit| Fetch::cached(&self.cache, meta, unit));
             let cursor = TableCursor::new(self.cache.clone(), reader, fetch);
+            let cursor = cursor.following(self.values.clone());
             self.table = Some(if self.is_lazy { cursor.lazy() } else { cursor });
         }
         Ok(self.table.as_mut())
@@ -235,6 +246,11 @@ impl<L: TableList> Cursor for TablesCursor<L> {
     #[inline]
     fn is_unread(&self) -> bool {
         self.table.as_ref().is_some_and(Cursor::is_unread)
+    }
+
+    #[inline]
+    fn is_apart(&self) -> bool {
+        self.table.as_ref().is_some_and(Cursor::is_apart)
     }
 
     fn read_value(&mut self) -> Result<()> {

@@ -88,6 +88,7 @@ fn settings(codec: Codec) -> TableSettings {
         prefix: None,
         codec,
         ttl: None,
+        separate_from: None,
         name: "rows".into(),
     }
 }

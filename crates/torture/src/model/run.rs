@@ -220,8 +220,10 @@ impl Runner {
             let filter_bits_per_key = *self.rng.pick(&[0, 3, 10, 20]);
             let delimited = Prefix::Delimited { delimiter: b'a', count: 1 };
             let prefix = *self.rng.pick(&[None, Some(Prefix::Fixed(2)), Some(delimited)]);
+            // Of what is drawn already.
+            let separate_from = [None, Some(1), Some(30)][usize::from(filter_bits_per_key) % 3];
             let options =
-                KeyspaceOptions { compression, filter_bits_per_key, prefix, separate_from: None, ttl: None };
+                KeyspaceOptions { compression, filter_bits_per_key, prefix, separate_from, ttl: None };
             let space = self.db().keyspace_with(name, options).unwrap();
             self.model.add_space(space.id());
             self.spaces.insert(name.into(), space);

@@ -401,6 +401,7 @@ impl Lab {
             coverage,
             outside: Outside { version, inputs: &inputs.ids },
             record_filter: RecordFilter::idle(),
+            pointers: Pointers::none(),
         };
         let walk = |list: &Vec<Arc<TableMeta>>| {
             let entries = list.iter().flat_map(|table| self.contents[&table.id].entries.iter().cloned());
@@ -408,7 +409,7 @@ impl Lab {
             Walk { at: entries.len(), entries }
         };
         let merge = MergeForward::new(inputs.lists.values().map(walk).collect());
-        let (mut output, _) = iterator.run(merge, |_, _| Ok(())).unwrap();
+        let (mut output, ..) = iterator.run(merge, |_, _| Ok(())).unwrap();
         output.cut(&UpperBound::Unbounded).unwrap();
         edit.add.extend(output.finished.iter().map(|(record, _)| (plan.target, record.clone())));
         (edit, output.finished)
@@ -672,7 +673,7 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
 fn next_release(lab: &Lab, picker: &Picker) -> Option<Plan> {
     let (busy, shape) = (Claims::default(), TreeShape::default());
     let (version, pins) = (&lab.version, &lab.snapshots[..]);
-    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins, deletes: &[] };
+    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins, deletes: &[], collection: None };
     let config = PolicyConfig { picker: *picker, ..PolicyConfig::leveldb() };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     // A level of several runs is folded once nothing is left to release.

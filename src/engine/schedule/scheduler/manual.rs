@@ -215,7 +215,8 @@ impl Background {
         let shape = tree.layout(policy).measure(&version);
         let pins = self.jobs.snapshots.list();
         let (shape, pins, deletes) = (&shape, &pins, &[][..]);
-        let view = TreeView { keyspace: tree.id(), version: &version, busy, shape, pins, deletes };
+        let view =
+            TreeView { keyspace: tree.id(), version: &version, busy, shape, pins, deletes, collection: None };
         let pick = pick(&policy.picker, &view);
         let end = match &pick {
             RangePick::Plan(plan) => end_of(plan, &version),

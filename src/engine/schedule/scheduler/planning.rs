@@ -20,8 +20,11 @@ use crate::engine::keyspace::tree::{Tree, View};
 use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::{MutexGuard, Rank};
 use crate::options::PackLayout;
-use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
-use crate::types::{KeyspaceId, RangeTombstone, Seq, TableId};
+use crate::policy::{
+    Claims, Collection, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide,
+    next_collection,
+};
+use crate::types::{KeyspaceId, Seq, TableId};
 
 impl Background {
     /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
@@ -135,7 +138,7 @@ impl Background {
         // In this order: whoever begins to read later, and is in neither, sees what is visible.
         let visible = self.jobs.log.visibility.newest();
         let pins = self.jobs.snapshots.list();
-        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape, Vec<RangeTombstone>)> = trees
+        let versions: Vec<_> = trees
             .iter()
             .filter(|tree| may(tree.id()))
             .map(|tree| {
@@ -161,18 +164,22 @@ impl Background {
                 } else {
                     shape.idle = idle;
                 }
-                (tree.id(), version, shape, deletes)
+                shape.hole_bytes = self.jobs.storage.reclaimer.hole_bytes();
+                shape = shape.pressed_by_values(&version);
+                let collection = collection_of(tree, &version, &shape);
+                (tree.id(), version, shape, deletes, collection)
             })
             .collect();
         let views: Vec<TreeView<'_>> = versions
             .iter()
-            .map(|(keyspace, version, shape, deletes)| TreeView {
+            .map(|(keyspace, version, shape, deletes, collection)| TreeView {
                 keyspace: *keyspace,
                 version,
                 busy: busy.get(keyspace).unwrap_or(&none),
                 shape,
                 pins: &pins,
                 deletes,
+                collection: collection.as_deref(),
             })
             .collect();
         plan(&views)
@@ -201,6 +208,17 @@ impl Background {
             self.scheduler.wake();
         }
     }
+}
+
+/// Which value tables of `tree` are to be left. A choice stands until all of them are gone; then there may be another one.
+fn collection_of(tree: &Tree, version: &Version, shape: &TreeShape) -> Option<Arc<Collection>> {
+    let current = tree.collecting.get();
+    let is_left = |id: &TableId| version.values().get(*id).is_none();
+    if let Some(current) = current.filter(|current| !current.tables.iter().all(is_left)) {
+        return Some(current);
+    }
+    tree.collecting.set(next_collection(version.values(), shape.hole_bytes, shape.idle));
+    tree.collecting.get()
 }
 
 /// The tables of the largest level that lookups have searched so often that `picker` may merge them, those with most searches

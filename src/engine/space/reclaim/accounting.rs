@@ -21,6 +21,9 @@ use crate::types::{Extent, PAGE_BYTES, PackId};
 /// wait for their packs to die: to overwrite a whole file is cheaper than to fill its holes.
 const DEAD_SHARE_MAX: u64 = 32;
 
+/// What is shorter is not worth a hole.
+pub(super) const HOLE_BYTES: u64 = ByteRanges::LARGE_BYTES;
+
 /// The same for byte ranges that are too short to be worth a hole. Without this, nothing would bound the dead space
 /// of small tables.
 const SMALL_SHARE_MAX: u64 = 2;
@@ -65,8 +68,10 @@ pub(super) struct Totals {
 struct PackUse {
     /// Length of the sealed pack.
     length: u64,
-    /// Length of each live table, by its offset.
+    /// Length of each live table, or live part of a value table, by its offset.
     live: BTreeMap<u64, u64>,
+    /// Whether it has value tables, which are not copied as they are.
+    has_values: bool,
     live_bytes: u64,
     /// Byte ranges that take up space and that nobody needs.
     dead: ByteRanges,
@@ -141,7 +146,7 @@ impl PackUse {
             worth: if self.blocked { 0 } else { self.dead.large_bytes() },
             dead: if self.blocked { 0 } else { self.dead.bytes() },
             kept: if self.blocked { self.dead.bytes() } else { 0 },
-            sparse: (!self.blocked && self.view(PackId(0)).is_sparse()).into(),
+            sparse: (!self.blocked && !self.has_values && self.view(PackId(0)).is_sparse()).into(),
         }
     }
 
@@ -164,6 +169,37 @@ impl PackUse {
     fn is_free(&self, byte_range: &Range<u64>) -> bool {
         let last = self.live.range(..byte_range.end).next_back();
         last.is_none_or(|(offset, length)| offset + length <= byte_range.start)
+    }
+
+    /// Takes the part `extent` out of what lives; nothing if not all of it does.
+    fn take(&mut self, extent: &Extent) -> Option<()> {
+        let (&start, &length) = self.live.range(..=extent.offset).next_back()?;
+        let end = start + length;
+        if end < extent.end() {
+            return None;
+        }
+        self.live.remove(&start);
+        if start < extent.offset {
+            self.live.insert(start, extent.offset - start);
+        }
+        if extent.end() < end {
+            self.live.insert(extent.end(), end - extent.end());
+        }
+        self.live_bytes -= extent.length;
+        Some(())
+    }
+
+    /// The pages in which `extent` lay and nothing else does. A table has its pages for itself; values may share them, at both
+    /// ends.
+    fn free_pages(&self, extent: &Extent) -> Range<u64> {
+        let mut pages = extent.offset / PAGE_BYTES * PAGE_BYTES..extent.end().next_multiple_of(PAGE_BYTES);
+        if !self.is_free(&(pages.start..extent.offset + 1)) {
+            pages.start += PAGE_BYTES;
+        }
+        if pages.start < pages.end && !self.is_free(&(extent.end() - 1..pages.end)) {
+            pages.end -= PAGE_BYTES;
+        }
+        pages
     }
 
     /// The dead byte ranges of at least `least` bytes, longest first.
@@ -213,7 +249,8 @@ impl SpaceAccounting {
 
     /// The packs that have dead bytes or holes and are not blocked.
     pub(super) fn views(&self) -> Vec<PackView> {
-        let packs = self.packs.iter().filter(|(_, used)| !used.blocked).map(|(&id, used)| used.view(id));
+        let may_go = |(_, used): &(&PackId, &PackUse)| !used.blocked && !used.has_values;
+        let packs = self.packs.iter().filter(may_go).map(|(&id, used)| used.view(id));
         packs.filter(|pack| pack.dead_bytes + pack.hole_bytes > 0).collect()
     }
 
@@ -255,6 +292,11 @@ impl SpaceAccounting {
         });
     }
 
+    /// Notes that a pack has value tables.
+    pub(super) fn note_values(&mut self, pack: PackId) {
+        self.change(pack, |used| used.has_values = true);
+    }
+
     /// Enters the gaps between the live tables of a pack, all of which have been entered. `stored` is the part of
     /// `gaps` that takes up space and is dead; the rest are holes.
     pub(super) fn enter_gaps(&mut self, pack: PackId, gaps: &[Range<u64>], stored: &[Range<u64>]) {
@@ -274,13 +316,9 @@ impl SpaceAccounting {
     /// Notes that the last holder of a table is gone.
     pub(super) fn release(&mut self, extent: &Extent) -> Released {
         let found = self.change(extent.pack, |used| {
-            if used.live.get(&extent.offset) != Some(&extent.length) {
-                return None;
-            }
-            used.live.remove(&extent.offset);
-            used.live_bytes -= extent.length;
-            let pages = pages_of(extent);
-            if used.is_free(&pages) {
+            used.take(extent)?;
+            let pages = used.free_pages(extent);
+            if !pages.is_empty() {
                 used.dead.insert(&pages);
             }
             Some(used.live.is_empty())
@@ -424,8 +462,8 @@ impl SpaceAccounting {
 /// or holes.
 pub(in crate::engine) fn gaps(catalog: &Catalog) -> BTreeMap<PackId, Vec<Range<u64>>> {
     let mut live: BTreeMap<PackId, Vec<Extent>> = BTreeMap::new();
-    for table in catalog.tables() {
-        live.entry(table.extent.pack).or_default().push(table.extent);
+    for extent in catalog.live_extents() {
+        live.entry(extent.pack).or_default().push(extent);
     }
     let packs = catalog.packs().map(|pack| (pack.record.id, pack.record.length));
     packs.filter_map(|(id, length)| Some((id, gaps_between(live.get_mut(&id)?, length)))).collect()
@@ -435,7 +473,7 @@ fn gaps_between(live: &mut [Extent], pack_bytes: u64) -> Vec<Range<u64>> {
     live.sort_unstable_by_key(|extent| extent.offset);
     let directory = pack_bytes.saturating_sub(PackDirectory::bytes_max(pack_bytes)) / PAGE_BYTES * PAGE_BYTES;
     let ends = live.iter().map(|extent| pages_of(extent).end);
-    let starts = live.iter().map(|extent| extent.offset).chain([directory]);
+    let starts = live.iter().map(|extent| extent.offset / PAGE_BYTES * PAGE_BYTES).chain([directory]);
     let gaps = std::iter::once(0).chain(ends).zip(starts);
     gaps.map(|(from, to)| from..to).filter(|gap| !gap.is_empty()).collect()
 }

@@ -10,7 +10,7 @@ fn table(at_page: u64, pages: u64) -> Extent {
 fn two_tables() -> Reclaimer {
     let reclaimer = Reclaimer::default();
     let tables = [table(0, 20), table(20, 30)].into_iter();
-    reclaimer.register([(PackId(1), 51 * PAGE_BYTES)].into_iter(), tables);
+    reclaimer.register([(PackId(1), 51 * PAGE_BYTES)].into_iter(), tables, std::iter::empty());
     reclaimer
 }
 

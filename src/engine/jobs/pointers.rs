@@ -1,0 +1,109 @@
+//! The pointers that a job meets: which values die with them, and which values it writes anew.
+//!
+//! A pointer that a job does not write again was the last one to its value: each entry is in one table of a version. So the value
+//! is dead once the job's edit is durable and nobody reads the versions before it ([`Values`]).
+//!
+//! **Collection.** A value of a table that is to be left ([`Collection`]) is written
+//! anew, to a value table of the job's own, in the order of the keys, and dies where it was.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::context::JobContext;
+use crate::catalog::{TableMeta, Values, Version};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::Deaths;
+use crate::merge::Cursor;
+use crate::policy::Collection;
+use crate::store::cache::TableCache;
+use crate::store::files::meter::ReadCause;
+use crate::store::table::TablesCursor;
+use crate::store::value_table::pointer_of;
+use crate::types::{Spans, Stamp, TableId};
+
+/// What a job knows of the value tables of its tree, and which values it lets die.
+pub(in crate::engine) struct Pointers<'a> {
+    /// `None` where there are none.
+    source: Option<(&'a TableCache, &'a Values)>,
+    collecting: Option<Arc<Collection>>,
+    dead: BTreeMap<TableId, Vec<Range<u32>>>,
+}
+
+impl<'a> Pointers<'a> {
+    /// Of a job whose inputs have none.
+    pub(in crate::engine) fn none() -> Self {
+        Self { source: None, collecting: None, dead: BTreeMap::new() }
+    }
+
+    /// Of a job in a tree with these `values`, that leaves the tables of `collecting`.
+    pub(in crate::engine) fn of(
+        cache: &'a TableCache,
+        values: &'a Values,
+        collecting: Option<Arc<Collection>>,
+    ) -> Self {
+        Self { source: Some((cache, values)), collecting, dead: BTreeMap::new() }
+    }
+
+    /// The value that the pointer `stored` points to.
+    pub(in crate::engine) fn read(&self, stored: &[u8]) -> Result<Vec<u8>> {
+        let Some((cache, values)) = self.source else {
+            return Err(Error::new(ErrorKind::Corruption, "a pointer where there are no value tables"));
+        };
+        let (value, range) = cache.value(values, stored, ReadCause::Compaction)?;
+        Ok(value.get(range).unwrap_or_default().to_vec())
+    }
+
+    /// Whether the entry with this stamp has a pointer into a table that is to be left.
+    pub(in crate::engine) fn is_left(&self, stamp: Stamp, stored: &[u8]) -> Result<bool> {
+        match &self.collecting {
+            Some(collecting) if stamp.is_separated() => {
+                Ok(collecting.tables.contains(&pointer_of(stored)?.table))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Notes that the pointer `stored` is not written again.
+    pub(in crate::engine) fn died(&mut self, stored: &[u8]) -> Result<()> {
+        if planted!("death-of-a-value-forgotten") {
+            return Ok(());
+        }
+        let pointer = pointer_of(stored)?;
+        self.dead.entry(pointer.table).or_default().push(pointer.footprint());
+        Ok(())
+    }
+
+    /// All that have died.
+    pub(in crate::engine) fn deaths(self) -> Vec<Deaths> {
+        let deaths = self.dead.into_iter().map(|(table, ranges)| {
+            let count = ranges.len() as u64;
+            // Two pointers to one value: the edit is refused for the count, which does not fit the spans.
+            let spans = Spans::new(ranges).unwrap_or_default();
+            Deaths { table, count, spans }
+        });
+        deaths.collect()
+    }
+}
+
+impl JobContext {
+    /// The values that die with `tables` of `version`, which go unread but for their pointers.
+    pub(in crate::engine) fn deaths_with(
+        &self,
+        version: &Version,
+        tables: Vec<Arc<TableMeta>>,
+    ) -> Result<Vec<Deaths>> {
+        let mut pointers = Pointers::of(&self.cache, version.values(), None);
+        for table in tables.into_iter().filter(|table| table.values.count > 0) {
+            let mut cursor = TablesCursor::readahead(self.cache.clone(), vec![table], 0);
+            cursor.seek_first()?;
+            while cursor.valid() {
+                if cursor.stamp().is_separated() {
+                    pointers.died(cursor.value())?;
+                }
+                cursor.next()?;
+            }
+        }
+        Ok(pointers.deaths())
+    }
+}
