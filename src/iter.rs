@@ -1,10 +1,12 @@
 //! Iterators: entries in key order, from both ends.
 
 mod cursor;
+mod keys;
 
 use std::fmt;
 
 pub use cursor::Cursor;
+pub use keys::Keys;
 
 use crate::engine::read::scan::Scan;
 use crate::error::Result;
@@ -37,6 +39,24 @@ pub struct Iter(Scan);
 impl Iter {
     pub(crate) fn new(scan: Scan) -> Self {
         Self(scan)
+    }
+
+    /// The keys alone. Values that lie apart from their keys ([`KeyspaceOptions::separate_from`](crate::KeyspaceOptions::separate_from)),
+    /// and others of 2 MiB and more, are not read.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// let keys: Vec<_> = db.iter()?.keys().collect::<Result<_, _>>()?;
+    /// assert_eq!(keys, ["a", "b"]);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keys(mut self) -> Keys {
+        self.0.leave_values();
+        Keys::new(self)
     }
 
     /// The next entry from the front, borrowed: cheaper than [`Iterator::next`], which copies the key.

@@ -57,7 +57,7 @@ pub use engine::{JobVerdict, LoadSample, LoadVerdict, replay};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use filter::{CompactionFilter, Decision};
-pub use iter::{Cursor, Iter};
+pub use iter::{Cursor, Iter, Keys};
 pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions};
 pub use slice::Slice;
 pub use stats::{

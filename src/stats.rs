@@ -329,8 +329,16 @@ pub struct RewriteStats {
 /// Space on the device, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SpaceStats {
-    /// Tables that a version of a tree names.
+    /// Tables that a version of a tree names, and values that lie apart and that one of these points to.
     pub live_bytes: u64,
+    /// Of these, values that lie apart.
+    pub value_bytes: u64,
+    /// Number of these values.
+    pub values: u64,
+    /// Number of value tables, in which they lie.
+    pub value_tables: u64,
+    /// Bytes of values that background work has written anew, since their value tables were mostly dead.
+    pub collected_bytes: u64,
     /// The rest of the packs, holes left out: dead tables that share a pack with live ones, and padding.
     pub dead_bytes: u64,
     /// Of these, bytes that could not be freed at the last attempt: somebody reads the pack, it has a second name (as
@@ -430,6 +438,8 @@ pub struct LevelShape {
     pub tables: usize,
     /// Bytes of the tables.
     pub bytes: u64,
+    /// Bytes of the values that lie apart and that they point to.
+    pub value_bytes: u64,
     /// Entries, tombstones included.
     pub entries: u64,
     /// Tombstones of single keys.

@@ -276,6 +276,12 @@ impl Values {
         self.0.tables.total()
     }
 
+    /// Number of value tables.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.tables.len()
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

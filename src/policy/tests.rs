@@ -578,7 +578,7 @@ fn a_plan_shows_itself_in_one_line() {
         shape: &shape,
         pins: &[],
         deletes: &[],
- collection: None,
+        collection: None,
     };
     let picker = PolicyConfig::leveldb().picker;
     let compaction = picker.pick(&view, 1).unwrap();

@@ -168,12 +168,13 @@ impl JobContext {
             self.statistics.given_up();
             return Ok(0);
         }
-        let (output, volume, deaths) = iterated?;
+        let (output, volume, fates) = iterated?;
         let mut finished = output.finish()?;
-        finished.values.gaps.extend(deaths);
+        finished.values.gaps.extend(fates.deaths);
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
         let descent = self.descent(tree, version, plan)?;
         let (bytes_out, moved_bytes) = self.install_output((version, plan), finished, &arriving, descent)?;
+        self.statistics.collected(fates.collected_bytes);
         if let Some(collection) = &collection {
             tree.collecting.note_clean(collection, written.iter().copied());
             tree.changed();

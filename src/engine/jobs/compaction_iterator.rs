@@ -5,11 +5,10 @@
 use std::collections::HashSet;
 
 use super::expiry::RecordFilter;
-use super::pointers::Pointers;
+use super::pointers::{Fates, Pointers};
 use crate::catalog::{Run, TableMeta, Version};
 use crate::engine::shared::statistics::IterationStats;
 use crate::error::{Error, Result};
-use crate::format::edit::Deaths;
 use crate::merge::{Coverage, Cursor, MergeForward, VersionFilter};
 use crate::policy::{CutState, CutView};
 use crate::types::{Holders, KeyRange, Kind, RangeTombstone, Seq, Stamp, TableId, UpperBound};
@@ -99,7 +98,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
         mut self,
         mut merge: MergeForward<C>,
         check: impl Fn(u64, u64) -> Result<()>,
-    ) -> Result<(S, IterationStats, Vec<Deaths>)> {
+    ) -> Result<(S, IterationStats, Fates)> {
         let mut filter = VersionFilter::new(&self.snapshots);
         self.output.set_range_tombstones(self.kept_ranges(&filter));
         let mut iteration = IterationStats::default();
@@ -143,7 +142,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
                     let moved = self.pointers.read(&value)?;
                     bytes += moved.len() as u64;
                     self.output.add(key, Stamp::new(stamp.seq(), Kind::Put), &moved, verdict.holders())?;
-                    self.pointers.died(merge.value())?;
+                    self.pointers.collected(merge.value(), moved.len())?;
                 } else {
                     self.output.add(key, stamp, &value, verdict.holders())?;
                     if merge.stamp().is_separated() && !stamp.is_separated() {
@@ -166,7 +165,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
         if let Some(cutting) = &mut self.cutting {
             cut_between_keys(cutting, &mut self.output, |_| true)?;
         }
-        Ok((self.output, iteration, self.pointers.deaths()))
+        Ok((self.output, iteration, self.pointers.fates()))
     }
 
     /// The range tombstones that stay.

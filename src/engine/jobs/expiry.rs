@@ -13,7 +13,7 @@ use crate::engine::shared::events::Event;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::{CompactionFilter, Decision};
 use crate::policy::Expiring;
-use crate::types::{Kind, Seq, Stamp, VALUE_BYTES_MAX};
+use crate::types::{Buffer, Kind, Seq, Stamp, VALUE_BYTES_MAX};
 
 /// How often the compaction threads look whether enough has expired for tables to be dropped or compacted.
 pub(in crate::engine) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
@@ -78,7 +78,7 @@ impl RecordFilter {
         key: &[u8],
         (stamp, value): (Stamp, &'v [u8]),
         first: bool,
-        read: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
+        read: impl FnOnce(&[u8]) -> Result<Buffer>,
     ) -> Result<(Stamp, Cow<'v, [u8]>)> {
         let tombstone = (Stamp::new(stamp.seq(), Kind::Delete), Cow::Borrowed(&value[..0]));
         if !stamp.kind().is_put() {

@@ -28,7 +28,8 @@ use crate::store::files::meter::WriteCause;
 use crate::store::files::pack::{PackStore, PackWriter, Sealing};
 use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
 use crate::types::{
-    DeviceId, Holders, KeyRange, KeyRanges, KeySum, Kind, PackId, RangeTombstone, Stamp, TableId, UpperBound,
+    DeviceId, Holders, KeyRange, KeyRanges, KeySum, Kind, LEVELS, PackId, RangeTombstone, Stamp, TableId,
+    UpperBound,
 };
 
 /// So many packs of a job may be on their way to being durable: each of them has a file open.
@@ -231,7 +232,9 @@ impl<C: Deref<Target = JobContext>> Output<C> {
 
     /// Starts a pack for values.
     pub(super) fn begin_value_pack(&mut self, bytes: u64) -> Result<PackWriter> {
-        let place = self.place(bytes, false);
+        // They live as long as what lies deepest.
+        let deepest = LEVELS as u8 - 1;
+        let place = self.place.unwrap_or_else(|| self.jobs.place(deepest, bytes, false));
         let pack = self.new_pack(place)?;
         if self.writing == Writing::Ingest {
             self.packs.store.devices().note_ended(pack.id());

@@ -20,7 +20,7 @@ use crate::store::cache::TableCache;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::TablesCursor;
 use crate::store::value_table::pointer_of;
-use crate::types::{Spans, Stamp, TableId};
+use crate::types::{Buffer, Spans, Stamp, TableId};
 
 /// What a job knows of the value tables of its tree, and which values it lets die.
 pub(in crate::engine) struct Pointers<'a> {
@@ -28,12 +28,22 @@ pub(in crate::engine) struct Pointers<'a> {
     source: Option<(&'a TableCache, &'a Values)>,
     collecting: Option<Arc<Collection>>,
     dead: BTreeMap<TableId, Vec<Range<u32>>>,
+    collected_bytes: u64,
+}
+
+/// What has become of the values of a job's pointers.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Fates {
+    /// Values that have died, those that were written anew among them.
+    pub(in crate::engine) deaths: Vec<Deaths>,
+    /// Bytes of values that were written anew.
+    pub(in crate::engine) collected_bytes: u64,
 }
 
 impl<'a> Pointers<'a> {
     /// Of a job whose inputs have none.
     pub(in crate::engine) fn none() -> Self {
-        Self { source: None, collecting: None, dead: BTreeMap::new() }
+        Self { source: None, collecting: None, dead: BTreeMap::new(), collected_bytes: 0 }
     }
 
     /// Of a job in a tree with these `values`, that leaves the tables of `collecting`.
@@ -42,16 +52,15 @@ impl<'a> Pointers<'a> {
         values: &'a Values,
         collecting: Option<Arc<Collection>>,
     ) -> Self {
-        Self { source: Some((cache, values)), collecting, dead: BTreeMap::new() }
+        Self { source: Some((cache, values)), collecting, dead: BTreeMap::new(), collected_bytes: 0 }
     }
 
     /// The value that the pointer `stored` points to.
-    pub(in crate::engine) fn read(&self, stored: &[u8]) -> Result<Vec<u8>> {
+    pub(in crate::engine) fn read(&self, stored: &[u8]) -> Result<Buffer> {
         let Some((cache, values)) = self.source else {
             return Err(Error::new(ErrorKind::Corruption, "a pointer where there are no value tables"));
         };
-        let (value, range) = cache.value(values, stored, ReadCause::Compaction)?;
-        Ok(value.get(range).unwrap_or_default().to_vec())
+        Ok(cache.value(values, stored, ReadCause::Compaction)?.0)
     }
 
     /// Whether the entry with this stamp has a pointer into a table that is to be left.
@@ -74,15 +83,21 @@ impl<'a> Pointers<'a> {
         Ok(())
     }
 
-    /// All that have died.
-    pub(in crate::engine) fn deaths(self) -> Vec<Deaths> {
+    /// Notes that the value that `stored` points to, of so many bytes, was written anew.
+    pub(in crate::engine) fn collected(&mut self, stored: &[u8], bytes: usize) -> Result<()> {
+        self.collected_bytes += bytes as u64;
+        self.died(stored)
+    }
+
+    /// What has become of them.
+    pub(in crate::engine) fn fates(self) -> Fates {
         let deaths = self.dead.into_iter().map(|(table, ranges)| {
             let count = ranges.len() as u64;
             // Two pointers to one value: the edit is refused for the count, which does not fit the spans.
             let spans = Spans::new(ranges).unwrap_or_default();
             Deaths { table, count, spans }
         });
-        deaths.collect()
+        Fates { deaths: deaths.collect(), collected_bytes: self.collected_bytes }
     }
 }
 
@@ -104,6 +119,6 @@ impl JobContext {
                 cursor.next()?;
             }
         }
-        Ok(pointers.deaths())
+        Ok(pointers.fates().deaths)
     }
 }

@@ -413,7 +413,8 @@ fn is_unsealed(file: &StoreFile) -> Result<bool> {
     }
     let (_, directory) = stored_directory(file, length)?;
     let stands = |entry: &PackEntry| {
-        let extent = Extent { device: DeviceId(0), pack: directory.pack, offset: entry.offset, length: entry.length };
+        let extent =
+            Extent { device: DeviceId(0), pack: directory.pack, offset: entry.offset, length: entry.length };
         if is_value_table(file, entry.table, extent) {
             return Some(());
         }

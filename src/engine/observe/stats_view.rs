@@ -88,8 +88,20 @@ impl StatsView<'_> {
     fn space_stats(&self, wal_bytes: u64) -> SpaceStats {
         let space = self.jobs.storage.reclaimer.space();
         let (data_ranges, data_ranges_max) = self.jobs.storage.reclaimer.data_ranges();
+        let (mut value_bytes, mut values, mut value_tables) = (0, 0, 0);
+        for tree in self.jobs.trees().values() {
+            let view = tree.view();
+            let sums = view.version.values().sums();
+            value_bytes += sums.live_bytes;
+            values += sums.count;
+            value_tables += view.version.values().len() as u64;
+        }
         SpaceStats {
             live_bytes: space.live_bytes,
+            value_bytes,
+            values,
+            value_tables,
+            collected_bytes: self.jobs.statistics.collected_bytes(),
             dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
             kept_bytes: space.kept_bytes,
             pack_files: space.packs,
@@ -108,6 +120,9 @@ impl StatsView<'_> {
             let version = tree.view().version.clone();
             for (_, table) in version.tables() {
                 *bytes.entry(table.extent.device).or_default() += table.bytes();
+            }
+            for table in version.values().iter() {
+                *bytes.entry(table.record.extent.device).or_default() += table.sums().live_bytes;
             }
         }
         let has_several = members.len() > 1;
@@ -178,6 +193,7 @@ pub(in crate::engine) fn shape(jobs: &JobContext, tree: &Tree) -> Shape {
         runs: level.runs.len(),
         tables: level.runs.iter().map(|run| run.len()).sum(),
         bytes: level.bytes(),
+        value_bytes: level.runs.iter().map(Run::value_bytes).sum(),
         entries: level.runs.iter().map(|run| run.entries()).sum(),
         tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
         range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),

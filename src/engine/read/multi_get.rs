@@ -80,7 +80,7 @@ impl ReadPath {
         let values = view.version.values();
         if places.len() > 1 {
             let pointers = places.iter().filter_map(|&place| found[place].as_ref());
-            pointers.for_each(|pointer| self.cache.expect_value(values, pointer));
+            pointers.for_each(|pointer| _ = self.cache.expect_value(values, pointer));
         }
         for &place in places {
             if let Some(pointer) = &found[place] {

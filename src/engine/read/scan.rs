@@ -381,6 +381,8 @@ pub(crate) struct Scan {
     sought: Option<Sought>,
     front: End<ForwardWalk>,
     back: End<BackwardWalk>,
+    /// Whether nobody asks for values: those that lie apart, and large ones, are not read.
+    keys_alone: bool,
     pub(in crate::engine) walked: Walked,
 }
 
@@ -428,6 +430,7 @@ impl Scan {
             sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
             front: if empty { End::Finished } else { End::Fresh },
             back: if empty { End::Finished } else { End::Fresh },
+            keys_alone: false,
             walked: Walked::default(),
         })
     }
@@ -439,16 +442,23 @@ impl Scan {
         ended
     }
 
+    /// From here on nobody asks for values. Where the scan stands already, it goes on as before.
+    pub(crate) fn leave_values(&mut self) {
+        self.keys_alone = true;
+    }
+
     fn sources(&self) -> Result<Vec<Source>> {
         let Sight { view, seq, expiry, .. } = &self.sight;
         // A stored value says whether it has expired.
-        let wanted = Wanted { sought: self.sought.as_ref(), is_lazy: expiry.is_none(), follows: true };
+        let wanted =
+            Wanted { sought: self.sought.as_ref(), is_lazy: expiry.is_none(), follows: !self.keys_alone };
         sources(&self.path, view, *seq, wanted)
     }
 
     /// A new forward merge over what the scan sees, without its bounds. Not valid before the first seek.
     pub(in crate::engine) fn walk_forward(&self) -> Result<ForwardWalk> {
-        Ok(VisibleForward::new(MergeForward::new(self.sources()?), self.sight.seq))
+        let walk = VisibleForward::new(MergeForward::new(self.sources()?), self.sight.seq);
+        Ok(if self.keys_alone { walk.keys_alone() } else { walk })
     }
 
     /// The same, backward.

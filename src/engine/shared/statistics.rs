@@ -26,6 +26,7 @@ pub(crate) struct Statistics {
     releases: AtomicU64,
     expired_tables: AtomicU64,
     deleted_tables: AtomicU64,
+    collected_bytes: AtomicU64,
     hidden_tables: AtomicU64,
     trimmed_tables: AtomicU64,
     moves: AtomicU64,
@@ -136,6 +137,16 @@ impl Statistics {
     /// So many tables are gone, for newer ones have all of their keys.
     pub(in crate::engine) fn hidden(&self, tables: u64) {
         self.hidden_tables.fetch_add(tables, Relaxed);
+    }
+
+    /// So many bytes of values were written anew.
+    pub(in crate::engine) fn collected(&self, bytes: u64) {
+        self.collected_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes of values that were written anew.
+    pub(in crate::engine) fn collected_bytes(&self) -> u64 {
+        self.collected_bytes.load(Relaxed)
     }
 
     /// So many tables were removed from compaction buffers.

@@ -244,7 +244,7 @@ fn impossible_headers_are_refused() {
     assert_eq!(refused(16, &[0, 255, 255, 255, 255, 255, 255, 255]), "sequence number out of range");
     assert_eq!(refused(29, &[9, 0]), "ends run backwards");
     assert_eq!(refused(33, &[6, 0]), "last end is not the end of the section");
-    assert_eq!(refused(48, &[3]), "unknown kind of entry");
+    assert_eq!(refused(48, &[4]), "unknown kind of entry");
 }
 
 #[test]

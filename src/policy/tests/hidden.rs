@@ -25,7 +25,7 @@ fn next(tables: &[(u8, TableRecord)], busy: &Claims, pins: &[u64]) -> String {
         shape: &shape,
         pins: &pins,
         deletes: &[],
- collection: None,
+        collection: None,
     };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     plan.map_or("nothing".into(), |plan| {

@@ -610,7 +610,7 @@ fn the_keyspace_under_most_pressure_comes_first() {
                 shape,
                 pins: &[],
                 deletes: &[],
- collection: None,
+                collection: None,
             })
             .collect();
         let plan = next_plan(&views, &SpaceView::default(), &LoadState::default(), &PolicyConfig::leveldb());

@@ -28,7 +28,7 @@ fn next_in(tables: &[(u8, TableRecord)], busy: &Claims, pins: &[u64], shape: Tre
         shape: &shape,
         pins: &pins,
         deletes: &[],
- collection: None,
+        collection: None,
     };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     let inputs =

@@ -40,7 +40,7 @@ fn nothing_is_planned_for_a_tree_at_rest() {
             shape: &shape,
             pins: &[],
             deletes: &[],
- collection: None,
+            collection: None,
         };
         let rest = rest(&view, config);
         at_rest += u32::from(rest == Rest::Yes);

@@ -14,6 +14,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use super::reader::{TablePlace, TableReader};
 use crate::catalog::{TableMeta, Values};
@@ -41,6 +42,14 @@ const BETWEEN_VALUES_BYTES: usize = 256;
 
 /// At most this many bytes of the next value are prefetched: beyond that, the processor prefetches by itself.
 const PREFETCH_BYTES_MAX: usize = 2048;
+
+/// A value that took longer to read came from the device.
+const SLOW_READ: Duration = Duration::from_micros(20);
+
+/// The device is told of so many values that lie apart at a time, and of about so many bytes at most.
+const EXPECTED_MIN: usize = 4;
+const EXPECTED_MAX: usize = 64;
+const EXPECTED_BYTES_MAX: u64 = 2 << 20;
 
 /// No block is behind this one.
 const NOWHERE: usize = usize::MAX - 1;
@@ -103,6 +112,15 @@ pub(crate) enum Towards {
     Start,
 }
 
+/// Values that lie apart, and that the device has been told of.
+#[derive(Debug, Default)]
+struct ExpectedValues {
+    /// The entry whose value was read when it was told last: its block and place.
+    last: Option<(usize, usize)>,
+    /// Of how many it was told.
+    count: usize,
+}
+
 /// A part of a table that was read past the cache.
 #[derive(Debug)]
 struct Piece {
@@ -155,6 +173,8 @@ pub(crate) struct TableCursor {
     is_apart: bool,
     /// The value of the entry, if that lay apart.
     apart: Option<Buffer>,
+    /// What the device has been told of values to come.
+    expected: Option<Box<ExpectedValues>>,
 }
 
 impl TableCursor {
@@ -186,6 +206,7 @@ impl TableCursor {
             values: None,
             is_apart: false,
             apart: None,
+            expected: None,
         }
     }
 
@@ -398,11 +419,46 @@ impl TableCursor {
     fn read_apart(&mut self) -> Result<()> {
         let stored = self.block.as_ref().and_then(|block| block.buffer().get(self.value.clone()));
         if let (Some(values), Some(stored)) = (&self.values, stored) {
+            let started = self.cache.packs().devices().now();
             let (value, _) = self.cache.value(values, stored, ReadCause::Scan)?;
+            let time = self.cache.packs().devices().now().saturating_sub(started);
             self.apart = Some(value);
+            if time > SLOW_READ {
+                self.expect_values();
+            }
         }
         self.is_apart = false;
         Ok(())
+    }
+
+    /// Tells the device of the values that come next in the block, each time of twice as many. Called after a read that has waited
+    /// for the device: so once for so many values.
+    fn expect_values(&mut self) {
+        let (Some(values), Some(block)) = (&self.values, &self.block) else { return };
+        let here = (self.at, self.entry);
+        let expected = self.expected.get_or_insert_default();
+        let is_backward = expected.last > Some(here);
+        expected.count = match expected.last {
+            Some(_) => (expected.count * 2).clamp(EXPECTED_MIN, EXPECTED_MAX),
+            // A lookup of one entry reads no others.
+            None => 0,
+        };
+        expected.last = Some(here);
+        let count = expected.count;
+        let next = |distance: usize| match is_backward {
+            true => self.entry.checked_sub(distance),
+            false => Some(self.entry + distance).filter(|entry| *entry < block.len()),
+        };
+        let mut bytes = 0;
+        for entry in (1..=count).map_while(next) {
+            let (_, stamp, value) = block.entry(entry);
+            if let Some(stored) = block.buffer().get(value).filter(|_| stamp.is_separated()) {
+                bytes += self.cache.expect_value(values, stored);
+            }
+            if bytes >= EXPECTED_BYTES_MAX {
+                break;
+            }
+        }
     }
 
     fn drop_piece(&mut self) {

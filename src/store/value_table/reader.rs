@@ -69,11 +69,12 @@ impl TableCache {
         Ok(decompressed.unwrap_or(buffer))
     }
 
-    /// Tells the device that the value that `stored` points to will be read soon, unless it is in the cache.
-    pub(crate) fn expect_value(&self, values: &Values, stored: &[u8]) {
-        let Ok(pointer) = pointer_of(stored) else { return };
+    /// Tells the device that the value that `stored` points to will be read soon, unless it is in the cache. Returns the bytes that
+    /// are to be read.
+    pub(crate) fn expect_value(&self, values: &Values, stored: &[u8]) -> u64 {
+        let Ok(pointer) = pointer_of(stored) else { return 0 };
         if self.has_value(&pointer) {
-            return;
+            return 0;
         }
         if let Some(extent) = values.get(pointer.table).map(|table| table.record.extent)
             && let Ok(file) = self.packs().table_file(extent)
@@ -81,5 +82,6 @@ impl TableCache {
             let start = extent.offset + u64::from(pointer.offset);
             file.read_ahead(start..start + u64::from(pointer.stored));
         }
+        pointer.stored.into()
     }
 }

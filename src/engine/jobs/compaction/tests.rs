@@ -673,7 +673,15 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
 fn next_release(lab: &Lab, picker: &Picker) -> Option<Plan> {
     let (busy, shape) = (Claims::default(), TreeShape::default());
     let (version, pins) = (&lab.version, &lab.snapshots[..]);
-    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins, deletes: &[], collection: None };
+    let view = TreeView {
+        keyspace: KeyspaceId(0),
+        version,
+        busy: &busy,
+        shape: &shape,
+        pins,
+        deletes: &[],
+        collection: None,
+    };
     let config = PolicyConfig { picker: *picker, ..PolicyConfig::leveldb() };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     // A level of several runs is folded once nothing is left to release.

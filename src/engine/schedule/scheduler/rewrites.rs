@@ -5,15 +5,18 @@
 //!
 //! It touches what [`Background`] holds.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Background, Basis, State};
 use crate::catalog::TableMeta;
 use crate::engine::keyspace::tree::Tree;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::MutexGuard;
 use crate::error::{ErrorKind, Result};
-use crate::policy::{Plan, PlanKind, Reason, next_departure, next_rewrite};
-use crate::types::{DeviceId, KeyRange};
+use crate::policy::{Collection, Plan, PlanKind, Reason, next_departure, next_rewrite};
+use crate::types::{DeviceId, KeyRange, TableId};
 
 /// A drain that finds nothing it may move looks again after this, or when a job ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -163,7 +166,8 @@ impl Background {
     /// What lies in level 0 goes with its compactions: REQUIRES: nothing new is placed on the device.
     pub(crate) fn drain(&self, device: DeviceId) -> Result<()> {
         let is_there = |table: &TableMeta| table.extent.device == device;
-        let has_some = |tree: &Tree| tree.view().version.tables().any(|(_, table)| is_there(table));
+        let has_tables = |tree: &Tree| tree.view().version.tables().any(|(_, table)| is_there(table));
+        let has_some = |tree: &Tree| has_tables(tree) | self.leave_values(tree, device);
         loop {
             self.jobs.health.check_writable()?;
             // Asked first: what such a job leaves is seen before it ends.
@@ -191,6 +195,21 @@ impl Background {
                 moved => moved?,
             }
         }
+    }
+
+    /// Lets jobs leave the value tables of `tree` on `device`. Returns whether there are any.
+    fn leave_values(&self, tree: &Tree, device: DeviceId) -> bool {
+        let view = tree.view();
+        let there = view.version.values().iter().filter(|table| table.record.extent.device == device);
+        let there: BTreeSet<TableId> = there.map(|table| table.record.id).collect();
+        let is_chosen = || tree.collecting.get().is_some_and(|chosen| there.is_subset(&chosen.tables));
+        if !there.is_empty() && !is_chosen() {
+            let tables = Arc::new(there.clone());
+            tree.collecting.set(Some(Collection { tables, ..Collection::default() }));
+            tree.changed();
+            self.scheduler.wake();
+        }
+        !there.is_empty()
     }
 
     /// Copies some tables away from `device`, or waits until a job has ended.

@@ -175,7 +175,9 @@ impl PackUse {
     fn take(&mut self, extent: &Extent) -> Option<()> {
         let (&start, &length) = self.live.range(..=extent.offset).next_back()?;
         let end = start + length;
-        if end < extent.end() {
+        let is_whole = (start, end) == (extent.offset, extent.end());
+        // Of a value table, parts die.
+        if !(is_whole || self.has_values && end >= extent.end()) {
             return None;
         }
         self.live.remove(&start);
@@ -273,6 +275,12 @@ impl SpaceAccounting {
     pub(super) fn is_behind(&self) -> bool {
         let Totals { live, worth, dead, .. } = self.totals;
         worth > live / DEAD_SHARE_MAX * 2 || dead > live / SMALL_SHARE_MAX * 2
+    }
+
+    /// Whether so much is dead that punching must not rest.
+    pub(super) fn is_far_behind(&self) -> bool {
+        let Totals { live, worth, .. } = self.totals;
+        worth > live / DEAD_SHARE_MAX * 4
     }
 
     /// Enters a pack without tables.

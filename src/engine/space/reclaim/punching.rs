@@ -219,9 +219,13 @@ impl ReclaimThread {
         }
         if let Some(pick) = if is_due { state.accounting.pick(turn.left) } else { None } {
             let (mut state, done) = self.punch_picked(state, pick);
-            let is_behind = state.accounting.is_behind();
+            let (is_behind, is_far_behind) = (state.accounting.is_behind(), state.accounting.is_far_behind());
             drop(state);
-            let pause = if is_behind || self.is_calm() { PAUSE_SHORT } else { PAUSE };
+            let pause = match () {
+                () if is_far_behind => Duration::ZERO,
+                () if is_behind || self.is_calm() => PAUSE_SHORT,
+                () => PAUSE,
+            };
             turn.spend(done, pause);
             state = self.storage.reclaimer.state.lock();
             return state;

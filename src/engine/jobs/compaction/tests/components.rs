@@ -40,7 +40,7 @@ fn random_plan(lab: &Lab, picker: &Picker, busy: &Claims, dice: &mut Dice) -> Op
         shape: &shape,
         pins: &lab.snapshots,
         deletes: &[],
- collection: None,
+        collection: None,
     };
     match dice.below(7) {
         0 | 1 => picker.pick_within(&view),
@@ -93,7 +93,7 @@ fn merged_for_tombstones(lab: &mut Lab, picker: &Picker, cutter: &Cutter) -> u32
             shape: &shape,
             pins: &pins,
             deletes: &[],
- collection: None,
+            collection: None,
         };
         let Some(plan) = picker.pick_within(&view) else { return jobs };
         assert_eq!(plan.reason, Reason::Tombstones);

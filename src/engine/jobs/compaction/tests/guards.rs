@@ -34,8 +34,15 @@ fn i4_guards_hide_nothing_newer() {
         for _ in 0..12 {
             let plans = lab.run_beside(&cutter, &mut dice, |lab, busy, dice| {
                 let (version, pins, shape) = (&lab.version, &lab.snapshots[..], TreeShape::default());
-                let view =
-                    TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins, deletes: &[], collection: None };
+                let view = TreeView {
+                    keyspace: KeyspaceId(0),
+                    version,
+                    busy,
+                    shape: &shape,
+                    pins,
+                    deletes: &[],
+                    collection: None,
+                };
                 picker.pick(&view, dice.below(8) as u8)
             });
             let plans = plans.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
