@@ -19,8 +19,8 @@ use super::{ExtentSink, Inconsistent};
 use crate::format::edit::{Deaths, TreeEdit, ValueTableRecord};
 use crate::types::{Extent, PAGE_BYTES, Spans, TableId};
 
-/// Dead bytes are counted by the length of the ranges that they lie in: below 8 KiB of whole pages, 16, 32, 64 KiB, and more.
-pub const CLASSES: usize = 5;
+/// Dead bytes are counted by the whole pages of the ranges that they lie in: none, then below 8, 16, 32 and 64 KiB, and more.
+pub const CLASSES: usize = 6;
 
 /// A value table, and what in it is dead.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,7 +31,9 @@ pub struct ValueTable {
     pub dead: Spans,
     /// Number of dead values.
     pub dead_count: u64,
-    /// The bytes of `dead`, by the length of their ranges.
+    /// Bytes that belong to no value.
+    gap_bytes: u64,
+    /// The bytes of dead values, by the length of their ranges.
     classes: [u64; CLASSES],
 }
 
@@ -62,15 +64,15 @@ impl ValueSums {
     }
 }
 
-/// The class of a range of so many bytes of whole pages: each is twice as long as the one before.
+/// The class of a range of so many bytes of whole pages: behind the first, each is twice as long as the one before.
 fn class_of(bytes: u64) -> usize {
     let pages = bytes / PAGE_BYTES;
-    (pages.checked_ilog2().unwrap_or(0) as usize).min(CLASSES - 1)
+    pages.checked_ilog2().map_or(0, |log| (1 + log as usize).min(CLASSES - 1))
 }
 
 impl ValueTable {
     fn new(record: ValueTableRecord) -> Self {
-        Self { record, dead: Spans::default(), dead_count: 0, classes: [0; CLASSES] }
+        Self { record, dead: Spans::default(), dead_count: 0, gap_bytes: 0, classes: [0; CLASSES] }
     }
 
     fn with(&self, deaths: &Deaths) -> Result<Self, Inconsistent> {
@@ -87,9 +89,14 @@ impl ValueTable {
         for range in dead.iter() {
             let pages = u64::from(range.start).next_multiple_of(PAGE_BYTES)
                 ..u64::from(range.end) / PAGE_BYTES * PAGE_BYTES;
-            classes[class_of(pages.end.saturating_sub(pages.start))] += u64::from(range.end - range.start);
+            let whole = pages.end.saturating_sub(pages.start);
+            classes[class_of(whole)] += whole;
+            classes[0] += u64::from(range.end - range.start) - whole;
         }
-        Ok(Self { record: self.record.clone(), dead, dead_count, classes })
+        let gap_bytes = self.gap_bytes + if deaths.count == 0 { deaths.spans.bytes() } else { 0 };
+        // To write what lives anew would leave as much empty.
+        classes[0] = classes[0].saturating_sub(gap_bytes);
+        Ok(Self { record: self.record.clone(), dead, dead_count, gap_bytes, classes })
     }
 
     /// Sums over it alone.

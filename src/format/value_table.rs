@@ -21,8 +21,8 @@
 //! A value's stored form is its bytes, or with LZ4 what [`table`](super::table) stores of a block. It has neither header nor
 //! trailer, so that a value of whole pages takes whole pages.
 //!
-//! **Footprint.** A stored value that takes whole pages with at most a sixteenth of padding begins at a page, and takes all
-//! of its pages: they can be punched once it is dead. Any other one takes its bytes alone, and shares pages with its
+//! **Footprint.** A stored value that begins at a page, and fills whole pages but for a sixteenth of padding, takes all of
+//! its pages: they can be punched once it is dead. Any other one takes its bytes alone, and shares pages with its
 //! neighbours. Bytes between two footprints belong to no value: they are dead from the beginning.
 
 use std::ops::Range;
@@ -62,16 +62,17 @@ pub struct ValuePointer {
     pub checksum: u32,
 }
 
-/// Whether a stored value of `length` bytes takes whole pages.
+/// Whether a stored value of `length` bytes takes whole pages where it begins at one.
 #[must_use]
 pub fn takes_pages(length: u64) -> bool {
     length.next_multiple_of(PAGE_BYTES) - length <= length / PADDING_PARTS
 }
 
-/// Bytes of the value table that a stored value of `length` bytes takes.
+/// Bytes of the value table that a stored value of `length` bytes takes at `offset`.
 #[must_use]
-pub fn footprint(length: u64) -> u64 {
-    if takes_pages(length) { length.next_multiple_of(PAGE_BYTES) } else { length }
+pub fn footprint(offset: u64, length: u64) -> u64 {
+    let is_at_page = offset.is_multiple_of(PAGE_BYTES);
+    if is_at_page && takes_pages(length) { length.next_multiple_of(PAGE_BYTES) } else { length }
 }
 
 impl ValuePointer {
@@ -85,7 +86,7 @@ impl ValuePointer {
     /// What the value takes of its table.
     #[must_use]
     pub fn footprint(&self) -> Range<u32> {
-        let bytes = footprint(self.stored.into());
+        let bytes = footprint(self.offset.into(), self.stored.into());
         self.offset..u32::try_from(u64::from(self.offset) + bytes).unwrap_or(u32::MAX)
     }
 
@@ -119,12 +120,9 @@ impl ValuePointer {
         let stored = if codec == Codec::Lz4 { small(&mut decoder)? } else { length };
         let checksum = decoder.u32()?;
         let pointer = Self { table, offset, codec, length, stored, checksum };
-        let end = u64::from(offset) + footprint(stored.into());
+        let end = u64::from(offset) + footprint(offset.into(), stored.into());
         if u64::from(stored) > STORED_MAX || stored == 0 || end > u32::MAX.into() || table.0 == u64::MAX {
             return Err(start.malformed("impossible pointer to a value"));
-        }
-        if takes_pages(stored.into()) && !u64::from(offset).is_multiple_of(PAGE_BYTES) {
-            return Err(start.malformed("a value of whole pages does not begin at one"));
         }
         Ok((pointer, decoder.bytes(decoder.remaining())?))
     }
@@ -231,10 +229,11 @@ mod tests {
     fn values_of_about_whole_pages_take_pages() {
         for (length, takes) in [(1, 1), (3855, 3855), (3856, 4096), (4096, 4096), (4100, 4100), (5000, 5000)]
         {
-            assert_eq!(footprint(length), takes, "{length}");
+            assert_eq!(footprint(8192, length), takes, "{length}");
+            assert_eq!(footprint(8193, length), length);
         }
         for length in (65_536..100_000).step_by(7) {
-            assert!(footprint(length).is_multiple_of(PAGE_BYTES), "{length}");
+            assert!(footprint(0, length).is_multiple_of(PAGE_BYTES), "{length}");
         }
     }
 

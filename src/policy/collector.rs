@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::expiry::{alone, bottoms};
 use crate::catalog::{TableMeta, Values, Version};
+use crate::policy::layout::Layout;
 use crate::policy::plan::{Plan, Reason};
 use crate::policy::view::{Collection, TreeShape, TreeView};
 
@@ -94,19 +95,23 @@ pub fn next_to_collect(view: &TreeView<'_>) -> Option<Plan> {
 }
 
 impl TreeShape {
-    /// The same, where levels whose pointers stand for much of all values are due: what they hide is merged away.
+    /// The same in a leveled tree, where levels whose pointers stand for much of all values are due: what they hide is merged away.
     #[must_use]
-    pub fn pressed_by_values(mut self, version: &Version) -> Self {
+    pub fn pressed_by_values(mut self, version: &Version, layout: &Layout) -> Self {
+        if !matches!(layout, Layout::Leveled(_)) {
+            return self;
+        }
         let all = version.values().sums().live_bytes;
         let (Some(deepest), true) = (version.deepest(), all >= BYTES_MIN) else { return self };
         let parts = if self.idle { HIDDEN_PARTS_IDLE } else { HIDDEN_PARTS };
         for (level, state) in version.levels().take(usize::from(deepest.max(1))) {
             let at = usize::from(level);
             let bytes: u64 = state.runs.iter().map(|run| run.value_bytes()).sum();
-            let is_stacked = self.stacks.iter().skip(at).any(|stacks| *stacks);
-            if bytes >= BYTES_MIN && !is_stacked {
+            if bytes >= BYTES_MIN {
                 let score = bytes as f64 * parts as f64 / all as f64;
                 self.scores[at] = self.scores[at].max(score);
+                // A merge of runs within level 0 would hide as much.
+                self.only_runs_due &= level > 0 || score < 1.0;
             }
         }
         self

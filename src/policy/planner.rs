@@ -115,7 +115,7 @@ pub fn rest(view: &TreeView<'_>, config: &PolicyConfig) -> Rest {
     if for_tombstones(view, config).is_some() {
         return Rest::No;
     }
-    let idle = TreeShape { idle: true, ..*view.shape }.pressed_by_values(version);
+    let idle = TreeShape { idle: true, ..*view.shape }.pressed_by_values(version, &config.layout);
     let idle = TreeView { shape: &idle, ..*view };
     if for_tombstones(&idle, config).is_some() || collects(&idle) || !due_levels(&idle, config).is_empty() {
         return Rest::UntilIdle;

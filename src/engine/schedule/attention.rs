@@ -103,10 +103,11 @@ fn rest_of(tree: &Tree, settings: &Settings, hole_bytes: HoleBytes) -> Rest {
     if tree.record.ttl.is_some() || tree.read_debt.accrued() > 0 && !version.level(0).runs.is_empty() {
         return Rest::No;
     }
-    let mut shape = tree.layout(&settings.policy).measure(&version);
+    let layout = tree.layout(&settings.policy);
+    let mut shape = layout.measure(&version);
     shape.overwrite_ratio = tree.overwrite_ratio.share();
     shape.hole_bytes = hole_bytes;
-    let shape = shape.pressed_by_values(&version);
+    let shape = shape.pressed_by_values(&version, &layout);
     let collection = tree.collecting.get();
     let shown = TreeView {
         keyspace: tree.id(),

@@ -221,7 +221,8 @@ impl Reclaimer {
 
     /// The shortest dead range that is punched before much is dead; `None` if there are no holes.
     pub(crate) fn hole_bytes(&self) -> HoleBytes {
-        (!self.state.lock().punching.unsupported).then_some(accounting::HOLE_BYTES)
+        let state = self.state.lock();
+        (!state.punching.unsupported).then(|| state.accounting.hole_bytes())
     }
 
     pub(crate) fn punching(&self) -> Punching {

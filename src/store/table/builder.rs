@@ -17,7 +17,7 @@ use crate::format::table::{
 };
 use crate::format::timestamped;
 use crate::format::tombstones;
-use crate::format::value_table::{ValuePointer, footprint};
+use crate::format::value_table::ValuePointer;
 use crate::store::files::pack::PackWriter;
 use crate::types::pages::LARGE_BYTES;
 use crate::types::{
@@ -185,7 +185,8 @@ impl TableBuilder {
         if stamp.kind() == Kind::Separated
             && let Ok((pointer, _)) = ValuePointer::decode(value)
         {
-            self.values.add(pointer.table, footprint(pointer.stored.into()));
+            let footprint = pointer.footprint();
+            self.values.add(pointer.table, (footprint.end - footprint.start).into());
         }
         if self.settings.ttl.is_some() && stamp.kind().is_put() {
             self.timestamps = Some(Timestamps::with(self.timestamps, timestamped::second(value)));

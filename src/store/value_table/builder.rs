@@ -12,6 +12,9 @@ use crate::types::{Key, KeyRange, KeyspaceId, PAGE_BYTES, Spans, TableId};
 /// No value is added to a table that would be longer than this.
 const BYTES_MAX: u64 = u32::MAX as u64 - PAGE_BYTES;
 
+/// Divisor: so much of a table, and a page, may be left empty so that values begin at pages.
+const GAP_PARTS: u64 = 16;
+
 /// A value table that is being written.
 #[derive(Debug)]
 pub(crate) struct ValueTableBuilder {
@@ -22,6 +25,7 @@ pub(crate) struct ValueTableBuilder {
     start: u64,
     /// Bytes that belong to no value.
     gaps: Vec<Range<u32>>,
+    gap_bytes: u64,
     /// The smallest and the largest key.
     ends: Option<(Key, Key)>,
     count: u64,
@@ -30,7 +34,16 @@ pub(crate) struct ValueTableBuilder {
 impl ValueTableBuilder {
     /// Starts a value table at the end of `pack`.
     pub(crate) fn new(id: TableId, keyspace: KeyspaceId, codec: Codec, pack: &mut PackWriter) -> Self {
-        Self { id, keyspace, codec, start: pack.align(), gaps: Vec::new(), ends: None, count: 0 }
+        Self {
+            id,
+            keyspace,
+            codec,
+            start: pack.align(),
+            gaps: Vec::new(),
+            gap_bytes: 0,
+            ends: None,
+            count: 0,
+        }
     }
 
     /// Bytes written.
@@ -50,21 +63,19 @@ impl ValueTableBuilder {
             Some((stored, length)) => (Codec::Lz4, &stored[..*length]),
             None => (Codec::Raw, value),
         };
-        let takes_pages = takes_pages(stored.len() as u64);
-        if takes_pages {
-            let end = self.bytes(pack);
-            let page = end.next_multiple_of(PAGE_BYTES);
-            if end < page {
-                self.gaps.push(small(end)..small(page));
-            }
+        let end = self.bytes(pack);
+        let page = end.next_multiple_of(PAGE_BYTES);
+        let gaps = self.gap_bytes + page - end;
+        let has_room = gaps <= PAGE_BYTES + (end + stored.len() as u64) / GAP_PARTS;
+        if end < page && takes_pages(stored.len() as u64) && has_room {
+            self.gaps.push(small(end)..small(page));
+            self.gap_bytes = gaps;
             pack.pad_to(self.start + page);
         }
         let offset = small(self.bytes(pack));
         let pointer = ValuePointer::to(self.id, offset, codec, small(value.len() as u64), stored);
         pack.append(stored)?;
-        if takes_pages {
-            pack.pad_to(self.start + u64::from(pointer.footprint().end));
-        }
+        pack.pad_to(self.start + u64::from(pointer.footprint().end));
         pack.drain()?;
         self.count += 1;
         match &mut self.ends {

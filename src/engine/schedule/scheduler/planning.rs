@@ -165,7 +165,7 @@ impl Background {
                     shape.idle = idle;
                 }
                 shape.hole_bytes = self.jobs.storage.reclaimer.hole_bytes();
-                shape = shape.pressed_by_values(&version);
+                shape = shape.pressed_by_values(&version, &layout);
                 let collection = collection_of(tree, &version, &shape);
                 (tree.id(), version, shape, deletes, collection)
             })

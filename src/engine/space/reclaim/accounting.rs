@@ -21,8 +21,12 @@ use crate::types::{Extent, PAGE_BYTES, PackId};
 /// wait for their packs to die: to overwrite a whole file is cheaper than to fill its holes.
 const DEAD_SHARE_MAX: u64 = 32;
 
-/// What is shorter is not worth a hole.
-pub(super) const HOLE_BYTES: u64 = ByteRanges::LARGE_BYTES;
+/// In packs of values, a hole is worth it if so many bytes are punched in a second: they take about a third of the time of copying
+/// what lives beside them.
+const HOLE_BYTES_PER_SECOND: u64 = 200 << 20;
+
+/// So much of a new measurement counts.
+const NEW_PARTS: u32 = 4;
 
 /// The same for byte ranges that are too short to be worth a hole. Without this, nothing would bound the dead space
 /// of small tables.
@@ -41,9 +45,36 @@ pub(super) struct SpaceAccounting {
     packs: BTreeMap<PackId, PackUse>,
     /// Packs with dead bytes, by their number.
     by_dead: BTreeSet<(u64, PackId)>,
+    /// The shortest range in a pack of values that is worth a hole; by the time that a punch takes.
+    hole_bytes: HoleBytes,
     /// Blocked packs, which are left alone for a while, by the end of that time.
     blocked: BTreeSet<(Duration, PackId)>,
     totals: Totals,
+}
+
+/// What is worth a hole in a pack of values.
+#[derive(Clone, Copy, Debug)]
+struct HoleBytes {
+    bytes: u64,
+    /// The time of a punch, by the latest ones.
+    punch: Option<Duration>,
+}
+
+impl Default for HoleBytes {
+    fn default() -> Self {
+        Self { bytes: ByteRanges::LARGE_BYTES, punch: None }
+    }
+}
+
+impl HoleBytes {
+    /// After so many more punches, which have taken `time`.
+    fn after(self, punches: u32, time: Duration) -> Self {
+        let one = time / punches.max(1);
+        let punch = self.punch.map_or(one, |before| (before * (NEW_PARTS - 1) + one) / NEW_PARTS);
+        let worth = u128::from(HOLE_BYTES_PER_SECOND) * punch.as_nanos() / 1_000_000_000;
+        let worth = u64::try_from(worth).unwrap_or(u64::MAX).clamp(PAGE_BYTES, ByteRanges::LARGE_BYTES);
+        Self { bytes: worth.next_power_of_two(), punch: Some(punch) }
+    }
 }
 
 /// Sums over one pack, or over all, in bytes.
@@ -104,6 +135,14 @@ pub(super) enum Released {
     Last(DeadPack),
 }
 
+/// Which byte ranges are punched at leisure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Least {
+    /// Those that are worth a hole.
+    WorthIt,
+    Any,
+}
+
 /// What may be punched: byte ranges of one pack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pick {
@@ -139,15 +178,20 @@ impl Totals {
 }
 
 impl PackUse {
-    fn totals(&self) -> Totals {
+    fn totals(&self, hole_bytes: u64) -> Totals {
         Totals {
             live: self.live_bytes,
             stored: self.stored(),
-            worth: if self.blocked { 0 } else { self.dead.large_bytes() },
+            worth: if self.blocked { 0 } else { self.dead.bytes_from(self.least(hole_bytes)) },
             dead: if self.blocked { 0 } else { self.dead.bytes() },
             kept: if self.blocked { self.dead.bytes() } else { 0 },
             sparse: (!self.blocked && !self.has_values && self.view(PackId(0)).is_sparse()).into(),
         }
+    }
+
+    /// The shortest range that is worth a hole; of values it is `hole_bytes`.
+    fn least(&self, hole_bytes: u64) -> u64 {
+        if self.has_values { hole_bytes } else { ByteRanges::LARGE_BYTES }
     }
 
     fn view(&self, pack: PackId) -> PackView {
@@ -261,14 +305,35 @@ impl SpaceAccounting {
         self.least().is_some()
     }
 
-    /// If too much is dead: the least length of a byte range to be punched even though nobody needs space.
-    fn least(&self) -> Option<u64> {
+    /// If too much is dead: which byte ranges are punched even though nobody needs space.
+    fn least(&self) -> Option<Least> {
         let Totals { live, worth, dead, .. } = self.totals;
         if worth > live / DEAD_SHARE_MAX {
-            Some(ByteRanges::LARGE_BYTES)
+            Some(Least::WorthIt)
         } else {
-            (dead > live / SMALL_SHARE_MAX).then_some(1)
+            (dead > live / SMALL_SHARE_MAX).then_some(Least::Any)
         }
+    }
+
+    /// The shortest range in a pack of values that is worth a hole.
+    pub(super) fn hole_bytes(&self) -> u64 {
+        self.hole_bytes.bytes
+    }
+
+    /// Notes how long some punches have taken.
+    pub(super) fn note_punches(&mut self, punches: u32, time: Duration) {
+        let after = self.hole_bytes.after(punches, time);
+        let before = std::mem::replace(&mut self.hole_bytes, after).bytes;
+        if before != self.hole_bytes.bytes {
+            self.totals = Totals::default();
+            self.packs.values().for_each(|used| self.totals.add(&used.totals(self.hole_bytes.bytes)));
+        }
+    }
+
+    /// About how many punches take so long.
+    pub(super) fn punches_in(&self, time: Duration) -> usize {
+        let one = self.hole_bytes.punch.map_or(0, |punch| punch.as_nanos());
+        time.as_nanos().checked_div(one).and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
     }
 
     /// Whether punching is far behind the death of tables.
@@ -286,7 +351,7 @@ impl SpaceAccounting {
     /// Enters a pack without tables.
     pub(super) fn enter_pack(&mut self, pack: PackId, length: u64) {
         let used = PackUse { length, ..PackUse::default() };
-        self.totals.add(&used.totals());
+        self.totals.add(&used.totals(self.hole_bytes.bytes));
         self.packs.insert(pack, used);
     }
 
@@ -340,7 +405,7 @@ impl SpaceAccounting {
 
     fn add_dead(&mut self, pack: PackId) -> Option<DeadPack> {
         let used = self.packs.remove(&pack)?;
-        self.totals.sub(&used.totals());
+        self.totals.sub(&used.totals(self.hole_bytes.bytes));
         self.by_dead.remove(&(used.dead.bytes(), pack));
         if used.blocked {
             self.blocked.retain(|(_, other)| *other != pack);
@@ -351,15 +416,16 @@ impl SpaceAccounting {
     /// Picks byte ranges that are worth a hole, within `budget`, in the pack with most dead bytes; byte ranges of any
     /// length if too much is dead.
     pub(super) fn pick(&self, budget: Budget) -> Option<Pick> {
-        let least = self.least().unwrap_or(ByteRanges::LARGE_BYTES);
-        let has_any = |used: &PackUse| least < ByteRanges::LARGE_BYTES || used.dead.large_bytes() > 0;
+        let any = self.least() == Some(Least::Any);
+        let least = |used: &PackUse| if any { 1 } else { used.least(self.hole_bytes.bytes) };
+        let has_any = |used: &PackUse| any || used.dead.bytes_from(least(used)) > 0;
         let mut packs =
             self.by_dead.iter().rev().filter_map(|(_, pack)| Some((*pack, self.packs.get(pack)?)));
         let (pack, used) = packs.find(|(_, used)| !used.blocked && has_any(used))?;
         let mut left = budget.bytes;
         let mut byte_ranges = Vec::new();
-        for mut byte_range in used.longest(least).into_iter().take(budget.punches) {
-            if left < ByteRanges::LARGE_BYTES {
+        for mut byte_range in used.longest(least(used)).into_iter().take(budget.punches) {
+            if left < least(used) {
                 break;
             }
             byte_range.end =
@@ -454,10 +520,11 @@ impl SpaceAccounting {
     /// Changes a pack, and keeps the derived sums up to date.
     fn change<R>(&mut self, pack: PackId, change: impl FnOnce(&mut PackUse) -> R) -> Option<R> {
         let used = self.packs.get_mut(&pack)?;
-        let (totals, dead) = (used.totals(), used.dead.bytes());
+        let hole_bytes = self.hole_bytes.bytes;
+        let (totals, dead) = (used.totals(hole_bytes), used.dead.bytes());
         let result = change(used);
         self.totals.sub(&totals);
-        self.totals.add(&used.totals());
+        self.totals.add(&used.totals(hole_bytes));
         if used.dead.bytes() != dead {
             self.by_dead.remove(&(dead, pack));
             self.by_dead.extend((used.dead.bytes() > 0).then_some((used.dead.bytes(), pack)));

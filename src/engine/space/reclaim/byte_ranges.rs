@@ -3,19 +3,24 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::types::PAGE_BYTES;
+
 /// Disjoint byte ranges. Ranges that touch are joined.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ByteRanges {
     /// The end of each range, by its start.
     ends: BTreeMap<u64, u64>,
     bytes: u64,
-    /// Bytes in ranges of at least [`ByteRanges::LARGE_BYTES`].
-    large_bytes: u64,
+    /// Bytes in ranges of 1, 2, 4, 8, and 16 pages and more.
+    classes: [u64; CLASSES],
 }
+
+/// Each class of ranges is twice as long as the one before.
+const CLASSES: usize = 5;
 
 impl ByteRanges {
     /// A shorter range is not worth a hole, which costs a system call, and one more extent for the file system to
-    /// keep. (BoLT's code punches every dead table.)
+    /// keep. (BoLT's code punches every dead table.) In packs of values, what is worth one is measured.
     pub(super) const LARGE_BYTES: u64 = 64 << 10;
 
     /// Bytes of all byte ranges.
@@ -23,9 +28,9 @@ impl ByteRanges {
         self.bytes
     }
 
-    /// Bytes of the large ones.
-    pub(super) fn large_bytes(&self) -> u64 {
-        self.large_bytes
+    /// Bytes of those that have at least `least` bytes, a power of two from a page up to [`ByteRanges::LARGE_BYTES`].
+    pub(super) fn bytes_from(&self, least: u64) -> u64 {
+        self.classes[class_of(least)..].iter().sum()
     }
 
     /// Number of byte ranges.
@@ -72,22 +77,21 @@ impl ByteRanges {
     fn take(&mut self, byte_range: &Range<u64>) {
         self.ends.remove(&byte_range.start);
         self.bytes -= byte_range.end - byte_range.start;
-        self.large_bytes -= large(byte_range);
+        self.classes[class_of(byte_range.end - byte_range.start)] -= byte_range.end - byte_range.start;
     }
 
     fn put(&mut self, byte_range: Range<u64>) {
         if !byte_range.is_empty() {
             self.ends.insert(byte_range.start, byte_range.end);
             self.bytes += byte_range.end - byte_range.start;
-            self.large_bytes += large(&byte_range);
+            self.classes[class_of(byte_range.end - byte_range.start)] += byte_range.end - byte_range.start;
         }
     }
 }
 
-/// Length of the range if it is large, otherwise 0.
-fn large(byte_range: &Range<u64>) -> u64 {
-    let length = byte_range.end - byte_range.start;
-    if length >= ByteRanges::LARGE_BYTES { length } else { 0 }
+/// The class of a range of so many bytes.
+fn class_of(bytes: u64) -> usize {
+    ((bytes / PAGE_BYTES).checked_ilog2().unwrap_or(0) as usize).min(CLASSES - 1)
 }
 
 #[cfg(test)]
@@ -122,7 +126,7 @@ mod tests {
             assert!(set.iter().all(|byte_range| model[(byte_range.start / unit) as usize]));
             assert_eq!((set.len(), set.bytes()), (found.len(), found.iter().sum::<u64>() * unit));
             let large = found.iter().filter(|units| **units >= 2).sum::<u64>() * unit;
-            assert_eq!(set.large_bytes(), large);
+            assert_eq!(set.bytes_from(ByteRanges::LARGE_BYTES), large);
         }
     }
 }

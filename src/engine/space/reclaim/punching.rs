@@ -36,6 +36,10 @@ use crate::types::PackId;
 /// system passes them on to the device, as `discard`, users wait behind a large one.)
 const TURN: Budget = Budget { punches: 4, bytes: 8 << 20 };
 
+/// Short holes take less: as many as take so long are a turn, too.
+const TURN_TIME: Duration = Duration::from_millis(10);
+const TURN_PUNCHES_MAX: usize = 512;
+
 /// Pause between two turns: while flushes or compactions run, and the short one while nothing runs or too much has
 /// died.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,7 +79,8 @@ impl Turn {
         self.left.punches = self.left.punches.saturating_sub(attempt.punches.max(1));
         self.left.bytes = self.left.bytes.saturating_sub(attempt.bytes);
         if self.left.punches == 0 || self.left.bytes < ByteRanges::LARGE_BYTES {
-            (self.left, self.rest_until) = (TURN, attempt.at + pause);
+            let punches = TURN.punches.max(attempt.punches_of_turn);
+            (self.left, self.rest_until) = (Budget { punches, ..TURN }, attempt.at + pause);
         }
     }
 }
@@ -87,6 +92,8 @@ struct Done {
     bytes: u64,
     /// When it ended.
     at: Duration,
+    /// Number of punches that take as long as a turn may.
+    punches_of_turn: usize,
 }
 
 impl ReclaimThread {
@@ -289,6 +296,12 @@ impl ReclaimThread {
         if state.is_asked() && (obstacle.is_some() || !synced) {
             state.tried.insert(pick.pack);
         }
-        (state, Done { punches: punched, bytes, at })
+        if let Ok(punches) = u32::try_from(punched)
+            && punches > 0
+        {
+            state.accounting.note_punches(punches, at.saturating_sub(start));
+        }
+        let punches_of_turn = state.accounting.punches_in(TURN_TIME).min(TURN_PUNCHES_MAX);
+        (state, Done { punches: punched, bytes, at, punches_of_turn })
     }
 }
