@@ -9,8 +9,8 @@
 //! [`report`] and [`text`] say what came out. A turn runs the phases that [`scorecard`] lists, in a [`closed`] or an
 //! [`open`] loop over a [`store`], with [`work`] made of [`records`]; [`process`] and [`barriers`] count from outside of
 //! the engine, and [`figures`] makes [`results`] of it. Beside all that, [`counted`] runs a phase
-//! for tools that count, [`calm`] measures whether clients notice the work of the background, and [`deletes`]
-//! what deletes cost.
+//! for tools that count, [`calm`] measures whether clients notice the work of the background, [`deletes`]
+//! what deletes cost, and [`values`] what large values cost.
 
 mod arguments;
 mod barriers;
@@ -38,6 +38,7 @@ mod statistics;
 mod store;
 mod text;
 mod turn;
+mod values;
 mod work;
 
 use std::path::Path;
@@ -63,6 +64,8 @@ fn main() -> Result<()> {
         Some(calm::CALM) => calm::main(&calm::Arguments::parse_from(std::env::args().skip(1))),
         Some(deletes::DELETES_TURN) => deletes::turn(&words.next().context("no turn")?),
         Some(deletes::DELETES) => deletes::main(&deletes::Arguments::parse_from(std::env::args().skip(1))),
+        Some(values::VALUES_TURN) => values::turn(&words.next().context("no turn")?),
+        Some(values::VALUES) => values::main(&values::Arguments::parse_from(std::env::args().skip(1))),
         Some(counted::COUNTED) => Counted::parse_from(std::env::args().skip(1)).run().map(drop),
         _ => compare(&Arguments::parse()),
     }

@@ -1,10 +1,12 @@
-//! fjall: a worker for each processor, journal and tables uncompressed unless asked.
+//! fjall: a worker for each processor, journal, tables and blobs uncompressed unless asked. Its compactions collect blobs.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use ::fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
+use ::fjall::{
+    CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
+};
 use anyhow::Result;
 
 use super::{Direction, FILTER_BITS_PER_KEY, Opening, See, SeeValue, Store};
@@ -16,8 +18,8 @@ struct FjallStore {
     synced: bool,
 }
 
-/// Opens or creates the store in `path`.
-pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn Store>> {
+/// Opens or creates the store in `path`; with `blobs`, large values are separated from their keys as it does by default.
+pub fn open(path: &Path, opening: &Opening, compressed: bool, blobs: bool) -> Result<Box<dyn Store>> {
     let compression = if compressed { CompressionType::Lz4 } else { CompressionType::None };
     let db = Database::builder(path)
         .cache_size(opening.cache_bytes as u64)
@@ -27,7 +29,8 @@ pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn 
     let options = KeyspaceCreateOptions::default()
         .max_memtable_size(opening.memtable_bytes as u64)
         .data_block_compression_policy(CompressionPolicy::all(compression))
-        .filter_policy(FilterPolicy::all(bloom));
+        .filter_policy(FilterPolicy::all(bloom))
+        .with_kv_separation(blobs.then(|| KvSeparationOptions::default().compression(compression)));
     let records = db.keyspace("records", || options)?;
     Ok(Box::new(FjallStore { db, records, synced: opening.synced() }))
 }
@@ -39,6 +42,10 @@ impl Store for FjallStore {
             see(value);
         }
         Ok(found.is_some())
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.records.contains_key(key)?)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -83,6 +90,15 @@ impl Store for FjallStore {
             Direction::Forward => show(self.records.range(from..), see),
             Direction::Backward => show(self.records.range(..=from).rev(), see),
         }
+    }
+
+    fn scan_keys(&self, from: &[u8], see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+        for record in self.records.range(from..) {
+            if let ControlFlow::Break(()) = see(&record.key()?) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -12,6 +12,7 @@ mod lmdb;
 mod redb;
 mod rocksdb;
 mod solistore;
+mod surrealkv;
 mod terrace;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,11 @@ const TABLE_BYTES: usize = 64 << 20;
 pub trait Store: Send + Sync {
     /// Shows the value of `key` to `see` where it lies, or as it was copied; whether there is one.
     fn get(&self, key: &[u8], see: SeeValue<'_>) -> Result<bool>;
+
+    /// Whether `key` has a value, by the call for it where the engine has one.
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.get(key, &mut |_| ())
+    }
 
     /// Shows the values of those of `keys` that have one, in any order; how many have.
     fn multi_get(&self, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
@@ -74,6 +80,12 @@ pub trait Store: Send + Sync {
 
     /// Shows keys and values from `from` on, itself included, in `direction`, until there are no more or `see` breaks.
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()>;
+
+    /// Shows keys from `from` on, itself included, in ascending order, until there are no more or `see` breaks; without reading values
+    /// where the engine can.
+    fn scan_keys(&self, from: &[u8], see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+        self.scan(from, Direction::Forward, &mut |key, _| see(key))
+    }
 
     /// What tells the counters and jobs of the engine, where one does; no figure rests on it.
     fn self_report(&self) -> Option<&dyn terrace_bench::store::Store> {
@@ -170,8 +182,14 @@ pub enum Engine {
     RocksdbLz4,
     /// With its rate limiter on.
     RocksdbLimited,
+    /// With large values in blob files.
+    RocksdbBlob,
     Fjall,
     FjallLz4,
+    /// With large values in blob files.
+    FjallBlob,
+    /// With large values in its value log.
+    Surrealkv,
     /// Compresses what it compacts, always.
     Solistore,
     Redb,
@@ -224,11 +242,14 @@ impl Engine {
                 leveldb::open(path, opening, TABLE_BYTES, self.verifies())
             }
             Self::Leveldb2m => leveldb::open(path, opening, 2 << 20, true),
-            Self::Rocksdb | Self::RocksdbLz4 | Self::RocksdbLimited => {
-                let limited = self == Self::RocksdbLimited;
-                rocksdb::open(path, opening, rocksdb::Shape { compressed: self.compresses(), limited })
+            Self::Rocksdb | Self::RocksdbLz4 | Self::RocksdbLimited | Self::RocksdbBlob => {
+                let (limited, blobs) = (self == Self::RocksdbLimited, self == Self::RocksdbBlob);
+                rocksdb::open(path, opening, rocksdb::Shape { compressed: self.compresses(), limited, blobs })
             }
-            Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
+            Self::Fjall | Self::FjallLz4 | Self::FjallBlob => {
+                fjall::open(path, opening, self.compresses(), self == Self::FjallBlob)
+            }
+            Self::Surrealkv => surrealkv::open(path, opening),
             Self::Solistore => solistore::open(path, opening),
             Self::Redb => redb::open(path, opening),
             Self::Lmdb => lmdb::open(path, opening),
@@ -242,8 +263,11 @@ impl Engine {
         match self {
             Self::Terrace | Self::Shaped(_) | Self::TerraceLz4 => locked_version("terrace"),
             Self::Leveldb | Self::Leveldb2m | Self::LeveldbUnchecked => Ok(leveldb::version()),
-            Self::Rocksdb | Self::RocksdbLz4 | Self::RocksdbLimited => rocksdb::version(path),
-            Self::Fjall | Self::FjallLz4 => locked_version("fjall"),
+            Self::Rocksdb | Self::RocksdbLz4 | Self::RocksdbLimited | Self::RocksdbBlob => {
+                rocksdb::version(path)
+            }
+            Self::Fjall | Self::FjallLz4 | Self::FjallBlob => locked_version("fjall"),
+            Self::Surrealkv => locked_version("surrealkv"),
             Self::Solistore => locked_version("solistore"),
             Self::Redb => locked_version("redb"),
             Self::Lmdb => Ok(lmdb::version()),

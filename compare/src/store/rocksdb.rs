@@ -23,6 +23,12 @@ const LIMITED_BYTES_PER_SECOND: i64 = 128 << 20;
 const REFILL_MICROS: i64 = 100_000;
 const FAIRNESS: i32 = 10;
 
+/// Blobs: from which size on values are put into blob files, which share of these, the oldest, is collected, and the share of
+/// garbage in them that forces it.
+const BLOB_BYTES_MIN: u64 = 1 << 10;
+const BLOB_AGE_CUTOFF: c_double = 0.25;
+const BLOB_FORCE_THRESHOLD: c_double = 0.5;
+
 const NO_COMPRESSION: c_int = 0;
 const LZ4_COMPRESSION: c_int = 4;
 
@@ -63,6 +69,13 @@ unsafe extern "C" {
     fn rocksdb_options_set_max_background_jobs(options: Handle, jobs: c_int);
     fn rocksdb_options_set_bytes_per_sync(options: Handle, bytes: u64);
     fn rocksdb_options_set_level_compaction_dynamic_level_bytes(options: Handle, value: c_uchar);
+    fn rocksdb_options_set_enable_blob_files(options: Handle, value: c_uchar);
+    fn rocksdb_options_set_min_blob_size(options: Handle, bytes: u64);
+    fn rocksdb_options_set_blob_compression_type(options: Handle, compression: c_int);
+    fn rocksdb_options_set_enable_blob_gc(options: Handle, value: c_uchar);
+    fn rocksdb_options_set_blob_gc_age_cutoff(options: Handle, share: c_double);
+    fn rocksdb_options_set_blob_gc_force_threshold(options: Handle, share: c_double);
+    fn rocksdb_options_set_blob_cache(options: Handle, cache: Handle);
     fn rocksdb_options_set_ratelimiter(options: Handle, limiter: Handle);
     fn rocksdb_ratelimiter_create(bytes_per_second: i64, refill_micros: i64, fairness: i32) -> Handle;
     fn rocksdb_options_set_block_based_table_factory(options: Handle, table: Handle);
@@ -117,6 +130,25 @@ pub struct Shape {
     pub compressed: bool,
     /// Flushes and compactions share a rate limiter.
     pub limited: bool,
+    /// Large values lie in blob files.
+    pub blobs: bool,
+}
+
+/// Puts large values into blob files, which share `cache` with blocks and are collected.
+///
+/// # Safety
+/// Both handles are the library's own, and never destroyed.
+unsafe fn with_blobs(options: Handle, cache: Handle) {
+    // SAFETY: the caller vouches for the handles.
+    unsafe {
+        rocksdb_options_set_enable_blob_files(options, 1);
+        rocksdb_options_set_min_blob_size(options, BLOB_BYTES_MIN);
+        rocksdb_options_set_blob_compression_type(options, NO_COMPRESSION);
+        rocksdb_options_set_enable_blob_gc(options, 1);
+        rocksdb_options_set_blob_gc_age_cutoff(options, BLOB_AGE_CUTOFF);
+        rocksdb_options_set_blob_gc_force_threshold(options, BLOB_FORCE_THRESHOLD);
+        rocksdb_options_set_blob_cache(options, cache);
+    }
 }
 
 /// Opens or creates the store in `path`.
@@ -126,7 +158,8 @@ pub fn open(path: &Path, opening: &Opening, shape: Shape) -> Result<Box<dyn Stor
     // SAFETY: every handle is the library's own, used as its header says, and never destroyed; `path` ends with a zero.
     unsafe {
         let table = rocksdb_block_based_options_create();
-        rocksdb_block_based_options_set_block_cache(table, cache_create_lru(opening.cache_bytes));
+        let cache = cache_create_lru(opening.cache_bytes);
+        rocksdb_block_based_options_set_block_cache(table, cache);
         let filter = rocksdb_filterpolicy_create_bloom_full(FILTER_BITS_PER_KEY.into());
         rocksdb_block_based_options_set_filter_policy(table, filter);
         rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
@@ -137,6 +170,9 @@ pub fn open(path: &Path, opening: &Opening, shape: Shape) -> Result<Box<dyn Stor
         rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
         rocksdb_options_set_bytes_per_sync(options, BYTES_PER_SYNC);
         rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
+        if shape.blobs {
+            with_blobs(options, cache);
+        }
         if shape.limited {
             let limiter = rocksdb_ratelimiter_create(LIMITED_BYTES_PER_SECOND, REFILL_MICROS, FAIRNESS);
             rocksdb_options_set_ratelimiter(options, limiter);

@@ -55,6 +55,10 @@ impl Store for TerraceStore {
         Ok(found.is_some())
     }
 
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.db().contains(key)?)
+    }
+
     fn multi_get(&self, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
         let values = self.db().multi_get(keys)?;
         values.iter().flatten().for_each(|value| see(value));
@@ -102,6 +106,16 @@ impl Store for TerraceStore {
                 return Ok(());
             }
         }
+    }
+
+    fn scan_keys(&self, from: &[u8], see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+        let mut keys = self.db().range(from..)?.keys();
+        while let Some(key) = keys.advance()? {
+            if let ControlFlow::Break(()) = see(key) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn self_report(&self) -> Option<&dyn bench::Store> {

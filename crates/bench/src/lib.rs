@@ -6,6 +6,7 @@
 //!   store. [`paper`] runs the experiments of the papers.
 //! * [`layouts`] maps which layout of levels wins where, in virtual time.
 //! * [`deletes`] measures what a delete costs readers afterwards, and when its space comes back.
+//! * [`values`] measures what large values cost, and how much space they take over time.
 //! * [`calm`] measures whether clients notice the work of the background.
 //! * [`recording`] keeps the course of a phase. [`report`] turns results into figures and pictures.
 //!
@@ -19,12 +20,14 @@ pub mod generator;
 mod latency;
 pub mod layouts;
 pub mod paper;
+mod probe;
 mod progress;
 pub mod punch;
 pub mod recording;
 pub mod replay;
 pub mod report;
 pub mod store;
+pub mod values;
 pub mod workload;
 pub mod ycsb;
 

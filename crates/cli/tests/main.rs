@@ -15,3 +15,4 @@ mod manual;
 mod pages;
 mod paper;
 mod records;
+mod values;

@@ -1,9 +1,9 @@
 //! Large values, some of them deleted, then all compacted: whether the space comes back, and in how much memory.
 
-use super::probe::{forget_memory_peak, memory_peak_bytes};
 use super::session::{Session, SpaceWatch, key, value};
 use super::{Goal, Quantity};
 use crate::Result;
+use crate::probe::{forget_memory_peak, memory_peak_bytes};
 
 /// Values, and their sizes.
 const VALUES: u64 = 150;

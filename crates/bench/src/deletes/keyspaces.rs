@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use super::Goal;
-use super::probe::memory_bytes;
 use super::session::{Session, key, value};
 use crate::Result;
+use crate::probe::memory_bytes;
 
 /// Keyspaces, and rows in each.
 const KEYSPACES: u64 = 2000;

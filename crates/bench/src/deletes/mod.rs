@@ -10,7 +10,6 @@ mod big_values;
 mod carts;
 mod expiry;
 mod keyspaces;
-mod probe;
 mod queue;
 mod range_tombstones;
 mod seek;

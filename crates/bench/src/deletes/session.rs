@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::probe::space_bytes;
 use super::{Choice, Course, DeletesRun, Engine, Goal, Map, Point, Quantity, Row, Subject};
 use crate::Result;
 use crate::generator::Rng;
+use crate::probe::space_bytes;
 use crate::progress::Progress;
 
 /// Time between two looks at the space of a store.

@@ -13,13 +13,14 @@ use crate::layouts::Cell;
 use crate::paper::record;
 use crate::punch::PunchRun;
 use crate::recording::{Curve, Interval, Recording, Span, Tail};
+use crate::values::ValuesRun;
 
 /// A stored run, read for [`super::html`].
 ///
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
 /// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; those of a paper's
 /// experiment (`id`, `series`, `relations`); those of `terrace bench punch` (`punches`, `files`, `churn`); `layout_map`, of `terrace
-/// bench layouts`; `deletes`, of `terrace bench deletes`; or `calm`, of `terrace bench calm`. An array stands for a run of its phases,
+/// bench layouts`; `deletes`, of `terrace bench deletes`; `values`, of `terrace bench values`; or `calm`, of `terrace bench calm`. An array stands for a run of its phases,
 /// experiments or engines that delete. `engines`,
 /// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
@@ -44,6 +45,8 @@ pub struct Stored {
     pub(super) layout_map: Vec<Cell>,
     /// Engines whose deletes were measured.
     pub(super) deletes: Vec<DeletesRun>,
+    /// Runs in which large values were measured.
+    pub(super) values: Vec<ValuesRun>,
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,
@@ -230,6 +233,7 @@ impl Stored {
         let part = |json: &Value| match json {
             json if json.get("relations").is_some() => "experiments",
             json if json.get("deletes").is_some() => "deletes",
+            json if json.get("values").is_some() => "values",
             _ => "phases",
         };
         let whole = match json {
@@ -251,10 +255,11 @@ impl Stored {
             && run.calm.is_empty()
             && run.layout_map.is_empty()
             && run.deletes.is_empty()
+            && run.values.is_empty()
             && holes.is_none()
         {
             return Err(format!(
-                "{name}: neither phases, results, ratios, relations, holes, layouts, deletes nor calm to draw"
+                "{name}: neither phases, results, ratios, relations, holes, layouts, deletes, values nor calm to draw"
             )
             .into());
         }
@@ -262,7 +267,8 @@ impl Stored {
         let experiment =
             run.experiments.first().map(|record::Run { provenance, seed, .. }| (provenance, seed));
         let deletes = run.deletes.first().map(|DeletesRun { provenance, seed, .. }| (provenance, seed));
-        if let Some((provenance, seed)) = experiment.or(deletes) {
+        let values = run.values.first().map(|ValuesRun { provenance, seed, .. }| (provenance, seed));
+        if let Some((provenance, seed)) = experiment.or(deletes).or(values) {
             let Provenance { command, version, commit, machine } = provenance.clone();
             let told = |text: String| (!text.is_empty()).then_some(text);
             (run.command, run.version, run.commit) = (told(command), told(version), told(commit));

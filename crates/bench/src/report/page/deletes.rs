@@ -70,13 +70,19 @@ fn against_goals(run: &DeletesRun) -> Result<Vec<Markup>> {
 }
 
 fn bar(row: &Row, goal: Goal) -> RatioBar {
+    let name = format!("{}: {} {}", row.measured, digits(row.figure), row.unit).trim_end().to_owned();
+    goal_bar(name, row.figure, goal)
+}
+
+/// How many times its goal a figure is, the worse the longer.
+pub(super) fn goal_bar(name: String, figure: f64, goal: Goal) -> RatioBar {
     let ratio = match goal {
-        Goal::AtMost(bound) => row.figure / bound,
-        Goal::AtLeast(bound) => bound / row.figure,
+        Goal::AtMost(bound) => figure / bound,
+        Goal::AtLeast(bound) => bound / figure,
     };
     RatioBar {
-        name: format!("{}: {} {}", row.measured, digits(row.figure), row.unit).trim_end().to_owned(),
-        ink: if goal.is_met(row.figure) { MEASURED } else { MISSED },
+        name,
+        ink: if goal.is_met(figure) { MEASURED } else { MISSED },
         ratio: ratio.clamp(RATIO_MIN, 1.0 / RATIO_MIN.powi(3)),
         interval: None,
     }

@@ -1,7 +1,7 @@
 //! A page of pictures of stored runs: one HTML file that needs nothing else.
 //!
 //! Each kind of content has its section: [`comparison`] draws ratios and figures of engines, [`experiments`] a
-//! paper's series and relations, [`holes`] the cost of punching, [`layouts`] the map of layouts, [`calm`] whether clients notice the background, [`deletes`] what deletes cost, [`phases`] the
+//! paper's series and relations, [`holes`] the cost of punching, [`layouts`] the map of layouts, [`calm`] whether clients notice the background, [`deletes`] what deletes cost, [`values`] what large values cost, [`phases`] the
 //! course of a load. Lines differ by
 //! colour, dashes and marks ([`ink`]), bars by their place, so that a page printed in grey says the same.
 
@@ -16,6 +16,7 @@ mod holes;
 mod ink;
 mod layouts;
 mod phases;
+mod values;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
@@ -54,6 +55,7 @@ pub fn html(runs: &[Stored]) -> Result<String> {
         calm::sections(runs)?,
         layouts::sections(runs),
         deletes::sections(runs)?,
+        values::sections(runs)?,
         phases::sections(runs)?,
     ];
     let page = html! {

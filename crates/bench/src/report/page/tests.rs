@@ -351,3 +351,45 @@ fn deletes_stand_beside_their_goals_for_one_engine_and_for_several() {
     assert!(both.contains("<td>12</td><td class=\"misses\">40</td>"), "{both}");
     assert_eq!(both.matches("Space of series").count(), 2);
 }
+
+fn values(engine: &str, role: &str, size: &str, rate: f64) -> Value {
+    let phase = |name: &str| {
+        json!({
+            "name": name, "start_s": 0.0, "seconds": 1.0, "drain_s": 0.5, "is_cut_off": false, "operations": 9, "rows": 9,
+            "user_bytes": 900, "ops_per_s": rate, "drained_ops_per_s": rate, "user_bytes_per_s": rate * 1e6,
+            "written_bytes": null, "told_written_bytes": null, "written_over_user": 2.5, "told_over_user": null,
+            "latency_us": {"count": 9, "mean": 1.0, "p50": 1.0, "p95": 2.0, "p99": 3.0, "p999": 4.0, "max": 5.0},
+            "space_peak": 1.2, "space_rested": 1.1})
+    };
+    json!({
+        "engine": engine, "role": role, "size": size, "round": 1, "records": 100, "memory_growth_bytes": 5_000_000,
+        "phases": [phase("load"), phase("uniform"), phase("get")], "space_end": 1.1,
+        "course": [
+            {"at_s": 0.1, "space_bytes": 5_000_000, "live_bytes": 0},
+            {"at_s": 0.2, "space_bytes": 5_000_000, "live_bytes": 4_000_000},
+            {"at_s": 0.3, "space_bytes": 6_000_000, "live_bytes": 4_000_000}]})
+}
+
+#[test]
+fn large_values_stand_beside_their_goals_and_over_their_sizes() {
+    let run = json!({
+        "command": "terrace bench values", "version": "1", "commit": "abc", "machine": {}, "seed": 3,
+        "data_bytes": 1_000_000, "memory_bytes": 250_000, "update_s": 1.0, "read_s": 1.0, "rest_s": 5.0,
+        "values": [
+            values("terrace", "separated", "4096", 30.0), values("terrace-never", "whole", "4096", 20.0),
+            values("terrace", "separated", "mix", 30.0)]});
+    let page = page(run);
+    for words in [
+        "What large values cost",
+        "uniform updates over those of terrace-never: 1.5",
+        "times its goal",
+        "Space over live bytes, values of mix",
+        "Uniform updates, drained",
+        "<td>terrace-never</td>",
+        "<dd>3</dd>",
+    ] {
+        assert!(page.contains(words), "{words} in {page}");
+    }
+    assert!(!page.contains("inf") && !page.contains("NaN"), "{page}");
+    assert!(!page.contains("Scans of 100 keys"), "what was not measured is not drawn: {page}");
+}

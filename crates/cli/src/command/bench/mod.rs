@@ -11,6 +11,7 @@ mod paper;
 mod punch;
 mod replay;
 mod report;
+mod values;
 mod ycsb;
 
 use anyhow::Result;
@@ -31,6 +32,7 @@ pub enum Benchmark {
     Calm(calm::Arguments),
     Layouts(layouts::Arguments),
     Deletes(deletes::Arguments),
+    Values(values::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
@@ -44,5 +46,6 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Calm(arguments) => calm::run(&arguments),
         Benchmark::Layouts(arguments) => layouts::run(&arguments),
         Benchmark::Deletes(arguments) => deletes::run(&arguments),
+        Benchmark::Values(arguments) => values::run(&arguments),
     }
 }

@@ -12,7 +12,7 @@ use crate::command::Answer;
 /// Draw runs that were stored with --json together on one page of HTML
 ///
 /// Takes what `terrace bench ycsb`, `terrace bench db`, `terrace bench paper`, `terrace bench punch`, `terrace bench calm`,
-/// `terrace bench deletes` and `terrace-compare` write. Phases of the same name share their pictures; the page needs no other file and no network.
+/// `terrace bench deletes`, `terrace bench values` and `terrace-compare` write. Phases of the same name share their pictures; the page needs no other file and no network.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

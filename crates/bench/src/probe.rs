@@ -1,4 +1,4 @@
-//! What the operating system tells of a store: its space on disk, and the memory of this process.
+//! What the operating system tells of a store: its space on disk, and the memory and the writes of this process.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use crate::Result;
 const STAT_BLOCK_BYTES: u64 = 512;
 
 /// Bytes that are allocated to the files below `dir`: holes do not count, preallocated space does.
-pub(super) fn space_bytes(dir: &Path) -> Result<u64> {
+pub(crate) fn space_bytes(dir: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -27,26 +27,37 @@ pub(super) fn space_bytes(dir: &Path) -> Result<u64> {
 }
 
 /// Bytes of memory that this process has now; 0 where the system does not tell.
-pub(super) fn memory_bytes() -> u64 {
+pub(crate) fn memory_bytes() -> u64 {
     status("VmRSS:")
 }
 
 /// The most that it has had since [`forget_memory_peak`]; 0 where the system does not tell.
-pub(super) fn memory_peak_bytes() -> u64 {
+pub(crate) fn memory_peak_bytes() -> u64 {
     status("VmHWM:")
 }
 
 /// Begins a new peak of memory. Where the system refuses, the peak is that of the process.
-pub(super) fn forget_memory_peak() {
+pub(crate) fn forget_memory_peak() {
     // By the kernel's documentation of /proc, 5 resets the peak of the resident set.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
+/// Bytes that this process has caused to be written to devices, less those that were dropped before they got there; none where
+/// the system does not tell.
+pub(crate) fn written_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/io").ok()?;
+    Some(number(&text, "write_bytes:")?.saturating_sub(number(&text, "cancelled_write_bytes:")?))
+}
+
 fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kibibytes.unwrap_or(0) * 1024
+    number(&text, name).unwrap_or(0) * 1024
+}
+
+/// The number behind `name` at the beginning of a line.
+fn number(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -66,5 +77,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn memory_is_told() {
         assert!(memory_bytes() > 100_000 && memory_peak_bytes() >= memory_bytes() / 2);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn written_bytes_are_those_of_this_process() {
+        let dir = tempfile::tempdir_in(".").unwrap();
+        let before = written_bytes();
+        fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+        // A system may account for nothing.
+        assert!(written_bytes() >= before);
     }
 }
