@@ -4,8 +4,8 @@
 //! a small part of what lives, the value tables with most of it are to be left: their live values are written anew by
 //! the jobs that meet pointers to them, and by compactions of tables alone.
 //!
-//! **Cost.** The value tables with most that is stuck go first. With uniform updates, and an eighth stuck, a byte is written anew for
-//! about each byte that comes back (LFS, SOSP 1991, section 3.5). Pointers are a small part of what they point to.
+//! **Cost.** The value tables with most that is stuck go first. With uniform updates, and a fifth stuck, two
+//! to three bytes are written anew for each one that comes back (LFS, SOSP 1991, section 3.5). Pointers are a small part of what they point to.
 //!
 //! **Hidden garbage.** A value that was overwritten is not known to be dead before its pointer meets the newer entry. So a level
 //! whose pointers stand for much of all values is due, whatever its tables take: to merge them costs little.
@@ -20,7 +20,7 @@ use crate::policy::plan::{Plan, Reason};
 use crate::policy::view::{Collection, TreeShape, TreeView};
 
 /// Divisor: value tables are left once this part of what lives is stuck; in idle time the second.
-const STUCK_PARTS: u64 = 8;
+const STUCK_PARTS: u64 = 5;
 const STUCK_PARTS_IDLE: u64 = 16;
 
 /// Divisor: a level is due once its pointers stand for this part of all values; in idle time the second.

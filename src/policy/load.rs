@@ -31,6 +31,10 @@ pub struct LoadState {
     pub l0_part_runs: u64,
     /// Bytes to compact until no level is over its limit, over all keyspaces.
     pub debt_bytes: u64,
+    /// Bytes of values that lie apart from their keys, of all keyspaces.
+    pub value_bytes: u64,
+    /// Dead bytes that lie beside these and take up space.
+    pub dead_value_bytes: u64,
     /// Each level, of all keyspaces together.
     pub levels: [LevelLoad; LEVELS],
     /// What flushes write, in bytes per second.

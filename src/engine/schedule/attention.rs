@@ -23,6 +23,7 @@ pub(super) const IDLERS: usize = 64;
 pub(in crate::engine) struct Attention {
     /// By which the trees were looked at.
     settings: Option<Arc<Settings>>,
+    hole_bytes: HoleBytes,
     restless: BTreeMap<KeyspaceId, Arc<Tree>>,
     /// There may be something to do in idle time, and then alone.
     idlers: BTreeMap<KeyspaceId, Arc<Tree>>,
@@ -42,6 +43,11 @@ impl Attention {
         if self.settings.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &settings)) {
             (self.restless, self.idlers) = Default::default();
             changed = trees.keys().copied().collect();
+        }
+        if std::mem::replace(&mut self.hole_bytes, hole_bytes) != hole_bytes {
+            // What is stuck has changed with it.
+            let has_values = |tree: &Arc<Tree>| !tree.view().version.values().is_empty();
+            changed.extend(trees.values().filter(|tree| has_values(tree)).map(|tree| tree.id()));
         }
         for id in changed {
             self.restless.remove(&id);

@@ -48,7 +48,10 @@ impl Background {
     }
 
     fn load_without_trees(&self, last: &LoadState) -> LoadState {
+        let (value_bytes, dead_value_bytes) = self.jobs.storage.reclaimer.value_space();
         LoadState {
+            value_bytes,
+            dead_value_bytes,
             active_bytes_max: self.jobs.settings.load().limits.memtable_bytes,
             flush_bytes_per_second: self.jobs.statistics.flush_rate(),
             compaction_bytes_per_second: self.jobs.statistics.compaction_rate(),

@@ -168,6 +168,8 @@ fn each_field(sample: &mut LoadSample, each: &mut dyn FnMut(&str, &mut dyn Field
         l0_flushed_runs,
         l0_part_runs,
         debt_bytes,
+        value_bytes,
+        dead_value_bytes,
         levels,
         flush_bytes_per_second,
         compaction_bytes_per_second,
@@ -192,6 +194,8 @@ fn each_field(sample: &mut LoadSample, each: &mut dyn FnMut(&str, &mut dyn Field
     each("l0.flushed", l0_flushed_runs);
     each("l0.parts", l0_part_runs);
     each("debt", debt_bytes);
+    each("values", value_bytes);
+    each("values.dead", dead_value_bytes);
     for (at, level) in levels.iter_mut().enumerate() {
         each(&format!("l{at}.held"), &mut level.bytes);
         each(&format!("l{at}.max"), &mut level.bytes_max);

@@ -41,6 +41,7 @@ impl fmt::Display for StallReason {
             Self::Load(policy::Pressure::Memtables) => "memtables wait for their flush",
             Self::Load(policy::Pressure::Level0Runs) => "level 0 has too many runs, or too much in them",
             Self::Load(policy::Pressure::Debt) => "too much waits to be compacted",
+            Self::Load(policy::Pressure::DeadValues) => "dead values wait to be given back",
             Self::Ingest => "an ingest takes its place",
         })
     }

@@ -219,6 +219,14 @@ impl Reclaimer {
         self.woken.notify_all();
     }
 
+    /// Bytes of live values in packs of values, and of what is dead there and takes up space.
+    pub(crate) fn value_space(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        let totals = state.accounting.totals();
+        let gone: u64 = state.dead.iter().map(|pack| pack.bytes).sum();
+        (totals.live_values, if totals.live_values > 0 { totals.dead_values + gone } else { 0 })
+    }
+
     /// The shortest dead range that is punched before much is dead; `None` if there are no holes.
     pub(crate) fn hole_bytes(&self) -> HoleBytes {
         let state = self.state.lock();

@@ -49,7 +49,9 @@ impl WritePath {
     pub(super) fn trouble(&self, reason: policy::Pressure, active_bytes: u64) -> Option<Error> {
         let job = match reason {
             policy::Pressure::Memtables => Job::Flush,
-            policy::Pressure::Level0Runs | policy::Pressure::Debt => Job::Compaction,
+            policy::Pressure::Level0Runs | policy::Pressure::Debt | policy::Pressure::DeadValues => {
+                Job::Compaction
+            }
         };
         self.background.trouble(job, |load| {
             let verdict = self.settings.load().policy.pacer.writer(&LoadState { active_bytes, ..*load });

@@ -19,6 +19,9 @@ const ROOM_FACTOR: f64 = 2.0;
 /// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
 
+/// Divisors: dead values of this part of what lives begin to slow writers, and of this one bring them to the floor.
+const DEAD_PARTS: (f64, f64) = (10.0, 4.0);
+
 /// Limits of the governor. Each `slow` is below its `stop`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GovernorConfig {
@@ -53,7 +56,7 @@ impl GovernorConfig {
 
     /// What writers may do by level 0 and by the debt alone.
     pub(super) fn writer_by_levels(&self, load: &LoadState) -> WriterVerdict {
-        let [_, level0, debt] = self.signals(load);
+        let [_, level0, debt, _] = self.signals(load);
         self.verdict(load, [level0, debt])
     }
 
@@ -107,7 +110,15 @@ impl GovernorConfig {
         }
     }
 
-    fn signals(&self, load: &LoadState) -> [Signal; 3] {
+    /// What dies faster than it is given back, as a signal. It stops nobody: at the floor, space comes back faster.
+    fn dead_values(load: &LoadState) -> Signal {
+        let live = load.value_bytes.max(2 * load.active_bytes_max) as f64;
+        let dead = load.dead_value_bytes as f64;
+        let pressure = between(dead, live / DEAD_PARTS.0, live / DEAD_PARTS.1);
+        Signal { reason: Pressure::DeadValues, pressure, stops: false }
+    }
+
+    fn signals(&self, load: &LoadState) -> [Signal; 4] {
         [
             Self::memtables(self.sealed_memtables_max, load),
             Signal {
@@ -124,6 +135,7 @@ impl GovernorConfig {
                 ),
                 stops: load.debt_bytes >= self.debt_stop_bytes,
             },
+            Self::dead_values(load),
         ]
     }
 

@@ -73,6 +73,8 @@ pub enum Pressure {
     Level0Runs,
     /// The levels are too far over their limits.
     Debt,
+    /// Values that lie apart die faster than their space is given back.
+    DeadValues,
 }
 
 /// How much writers are slowed.

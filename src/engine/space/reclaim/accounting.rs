@@ -21,12 +21,20 @@ use crate::types::{Extent, PAGE_BYTES, PackId};
 /// wait for their packs to die: to overwrite a whole file is cheaper than to fill its holes.
 const DEAD_SHARE_MAX: u64 = 32;
 
-/// In packs of values, a hole is worth it if so many bytes are punched in a second: they take about a third of the time of copying
-/// what lives beside them.
-const HOLE_BYTES_PER_SECOND: u64 = 200 << 20;
+/// In packs of values, a hole is worth it if so many bytes are punched in a second. Copying what lives beside them, three to five
+/// bytes for each, would give space back no faster, and wear the device.
+const HOLE_BYTES_PER_SECOND: u64 = 64 << 20;
 
-/// So much of a new measurement counts.
-const NEW_PARTS: u32 = 4;
+/// Divisor: with this part of what lives dead, of values, punching does not rest.
+const FAR_BEHIND_PARTS: u64 = 16;
+
+/// The time of a punch is measured where it takes so many bytes at most.
+const SHORT_BYTES: u64 = 64 << 10;
+
+/// The mean is over about so many punches; at once, so many change it at most. Part of it that a turn without short holes forgets.
+const MEASURED: u32 = 1024;
+const NEW_MAX: u32 = 128;
+const FORGOTTEN_PART: u32 = 64;
 
 /// The same for byte ranges that are too short to be worth a hole. Without this, nothing would bound the dead space
 /// of small tables.
@@ -62,7 +70,7 @@ struct HoleBytes {
 
 impl Default for HoleBytes {
     fn default() -> Self {
-        Self { bytes: ByteRanges::LARGE_BYTES, punch: None }
+        Self { bytes: PAGE_BYTES, punch: None }
     }
 }
 
@@ -70,7 +78,18 @@ impl HoleBytes {
     /// After so many more punches, which have taken `time`.
     fn after(self, punches: u32, time: Duration) -> Self {
         let one = time / punches.max(1);
-        let punch = self.punch.map_or(one, |before| (before * (NEW_PARTS - 1) + one) / NEW_PARTS);
+        // Where the first ones had to wait for something, a few say little.
+        let new = punches.min(NEW_MAX);
+        let punch = (self.punch.unwrap_or_default() * (MEASURED - new) + one * new) / MEASURED;
+        Self::of(punch)
+    }
+
+    /// After a while without a short hole: if they take too long for what is dead, that may have changed.
+    fn forgotten(self) -> Self {
+        self.punch.map_or(self, |punch| Self::of(punch - punch / FORGOTTEN_PART))
+    }
+
+    fn of(punch: Duration) -> Self {
         let worth = u128::from(HOLE_BYTES_PER_SECOND) * punch.as_nanos() / 1_000_000_000;
         let worth = u64::try_from(worth).unwrap_or(u64::MAX).clamp(PAGE_BYTES, ByteRanges::LARGE_BYTES);
         Self { bytes: worth.next_power_of_two(), punch: Some(punch) }
@@ -90,6 +109,10 @@ pub(super) struct Totals {
     pub(super) dead: u64,
     /// Dead byte ranges in blocked packs.
     pub(super) kept: u64,
+    /// Live values, in packs of values.
+    pub(super) live_values: u64,
+    /// Dead byte ranges in those packs that are not blocked.
+    pub(super) dead_values: u64,
     /// Number of packs of which very little is live and that are not blocked.
     pub(super) sparse: u64,
 }
@@ -164,6 +187,8 @@ impl Totals {
         self.worth += other.worth;
         self.dead += other.dead;
         self.kept += other.kept;
+        self.live_values += other.live_values;
+        self.dead_values += other.dead_values;
         self.sparse += other.sparse;
     }
 
@@ -173,6 +198,8 @@ impl Totals {
         self.worth -= other.worth;
         self.dead -= other.dead;
         self.kept -= other.kept;
+        self.live_values -= other.live_values;
+        self.dead_values -= other.dead_values;
         self.sparse -= other.sparse;
     }
 }
@@ -185,6 +212,8 @@ impl PackUse {
             worth: if self.blocked { 0 } else { self.dead.bytes_from(self.least(hole_bytes)) },
             dead: if self.blocked { 0 } else { self.dead.bytes() },
             kept: if self.blocked { self.dead.bytes() } else { 0 },
+            live_values: if self.has_values { self.live_bytes } else { 0 },
+            dead_values: if self.has_values && !self.blocked { self.dead.bytes() } else { 0 },
             sparse: (!self.blocked && !self.has_values && self.view(PackId(0)).is_sparse()).into(),
         }
     }
@@ -320,14 +349,20 @@ impl SpaceAccounting {
         self.hole_bytes.bytes
     }
 
-    /// Notes how long some punches have taken.
-    pub(super) fn note_punches(&mut self, punches: u32, time: Duration) {
-        let after = self.hole_bytes.after(punches, time);
+    /// Notes how long the punches of `holes` have taken. Those of long ranges tell nothing of short ones.
+    /// Returns whether another length is worth a hole now.
+    pub(super) fn note_punches(&mut self, holes: &[Range<u64>], time: Duration) -> bool {
+        let is_short = |hole: &Range<u64>| hole.end - hole.start <= SHORT_BYTES;
+        let after = match u32::try_from(holes.len()) {
+            Ok(punches @ 1..) if holes.iter().all(is_short) => self.hole_bytes.after(punches, time),
+            _ => self.hole_bytes.forgotten(),
+        };
         let before = std::mem::replace(&mut self.hole_bytes, after).bytes;
         if before != self.hole_bytes.bytes {
             self.totals = Totals::default();
             self.packs.values().for_each(|used| self.totals.add(&used.totals(self.hole_bytes.bytes)));
         }
+        before != self.hole_bytes.bytes
     }
 
     /// About how many punches take so long.
@@ -342,10 +377,10 @@ impl SpaceAccounting {
         worth > live / DEAD_SHARE_MAX * 2 || dead > live / SMALL_SHARE_MAX * 2
     }
 
-    /// Whether so much is dead that punching must not rest.
+    /// Whether so many values are dead that punching must not rest: soon, writers would be slowed for it.
     pub(super) fn is_far_behind(&self) -> bool {
-        let Totals { live, worth, .. } = self.totals;
-        worth > live / DEAD_SHARE_MAX * 4
+        let Totals { live_values, dead_values, .. } = self.totals;
+        dead_values > live_values / FAR_BEHIND_PARTS
     }
 
     /// Enters a pack without tables.

@@ -26,6 +26,7 @@ use crate::engine::space::storage::Storage;
 use crate::env::Access;
 use crate::env::sync::MutexGuard;
 use crate::format::names::FileName;
+use crate::policy::LoadState;
 use crate::store::cache::TableCache;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::WriteCause;
@@ -94,6 +95,8 @@ struct Done {
     at: Duration,
     /// Number of punches that take as long as a turn may.
     punches_of_turn: usize,
+    /// Whether another length is worth a hole now, so that value tables may be due to be left.
+    is_other: bool,
 }
 
 impl ReclaimThread {
@@ -225,7 +228,13 @@ impl ReclaimThread {
             return state;
         }
         if let Some(pick) = if is_due { state.accounting.pick(turn.left) } else { None } {
-            let (mut state, done) = self.punch_picked(state, pick);
+            let (state, done) = self.punch_picked(state, pick);
+            drop(state);
+            self.tell_writers();
+            if done.is_other {
+                self.scheduler.wake();
+            }
+            let state = self.storage.reclaimer.state.lock();
             let (is_behind, is_far_behind) = (state.accounting.is_behind(), state.accounting.is_far_behind());
             drop(state);
             let pause = match () {
@@ -234,8 +243,7 @@ impl ReclaimThread {
                 () => PAUSE,
             };
             turn.spend(done, pause);
-            state = self.storage.reclaimer.state.lock();
-            return state;
+            return self.storage.reclaimer.state.lock();
         }
         turn.has_notified &= !std::mem::take(&mut state.has_died);
         let is_due = state.space_totals(self.storage.is_short_of_space()).is_due();
@@ -255,6 +263,14 @@ impl ReclaimThread {
             None => self.storage.reclaimer.woken.wait(&mut state),
         }
         state
+    }
+
+    /// Writers that were slowed for what is dead go by what is left of it.
+    fn tell_writers(&self) {
+        let (value_bytes, dead_value_bytes) = self.storage.reclaimer.value_space();
+        if value_bytes > 0 {
+            self.pressure.update(|load| LoadState { value_bytes, dead_value_bytes, ..*load });
+        }
     }
 
     /// Whether nothing runs that punching could slow down.
@@ -296,12 +312,8 @@ impl ReclaimThread {
         if state.is_asked() && (obstacle.is_some() || !synced) {
             state.tried.insert(pick.pack);
         }
-        if let Ok(punches) = u32::try_from(punched)
-            && punches > 0
-        {
-            state.accounting.note_punches(punches, at.saturating_sub(start));
-        }
+        let is_other = state.accounting.note_punches(holes, at.saturating_sub(start));
         let punches_of_turn = state.accounting.punches_in(TURN_TIME).min(TURN_PUNCHES_MAX);
-        (state, Done { punches: punched, bytes, at, punches_of_turn })
+        (state, Done { punches: punched, bytes, at, punches_of_turn, is_other })
     }
 }
