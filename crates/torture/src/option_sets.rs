@@ -267,6 +267,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "one table a file, two compaction threads", options: one_table },
     Shape { name: "compressed, no filter", options: compressed },
     Shape { name: "large tables, small blocks", options: large_tables },
+    Shape { name: "values apart", options: separated },
     Shape { name: "eager compactions, small cache", options: eager },
     Shape { name: "scattered victims", options: scattered },
     Shape { name: "leveldb", options: leveldb },
@@ -318,6 +319,12 @@ pub(crate) fn two_devices() -> Options {
 pub(crate) fn three_devices() -> Options {
     let placer = Placer::Mod { n: 2, unit: Unit::Job };
     Options { tree: TreeOptions { placer, ..one_table().tree }, ..tiny() }
+}
+
+/// Nearly all values lie apart.
+fn separated() -> Options {
+    let keyspace = KeyspaceOptions { separate_from: Some(2), ..KeyspaceOptions::default() };
+    Options { keyspace, background_threads: Some(2), ..tiny() }
 }
 
 fn compressed() -> Options {
