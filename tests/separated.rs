@@ -344,3 +344,26 @@ fn values_leave_a_device_that_is_drained() {
         db.close().unwrap();
     });
 }
+
+#[test]
+fn a_buffer_leads_to_no_value_that_has_moved() {
+    let mut options = crate::buffer::lsbm();
+    options.keyspace.separate_from = Some(40);
+    with_store(options, |_, db| {
+        let mut rng = Rng::new(3);
+        let mut model = BTreeMap::new();
+        for round in 0..12 {
+            // 7919 is a prime, so that every key comes once.
+            for n in (0..300).map(|n| n * 7919 % 300).filter(|n| round == 0 || n % 3 != round % 3) {
+                let value = value(&mut rng, 300);
+                db.put(key(n), &value).unwrap();
+                model.insert(key(n), value);
+            }
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            check(&db, &model);
+        }
+        assert!(db.stats().space.collected_bytes > 0, "nothing has moved");
+        db.close().unwrap();
+    });
+}

@@ -308,3 +308,93 @@ impl fmt::Debug for Values {
         f.debug_list().entries(self.iter()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::types::{DeviceId, KeyRange, PackId};
+
+    #[derive(Debug, Default)]
+    struct Released(Mutex<Vec<(u64, u64)>>);
+
+    impl ExtentSink for Released {
+        fn released(&self, extent: Extent) {
+            self.0.lock().unwrap().push((extent.offset, extent.length));
+        }
+    }
+
+    fn table(id: u64) -> ValueTableRecord {
+        let extent = Extent { device: DeviceId(0), pack: PackId(id), offset: 0, length: 100 };
+        ValueTableRecord { id: TableId(id), extent, range: KeyRange::new(*b"a", *b"z"), count: 8 }
+    }
+
+    fn deaths(id: u64, ranges: &[(u32, u32)]) -> Deaths {
+        let spans = ranges.iter().map(|(from, to)| *from..*to).collect();
+        Deaths { table: TableId(id), count: ranges.len() as u64, spans: Spans::new(spans).unwrap() }
+    }
+
+    fn edit(values: Vec<ValueTableRecord>, deaths: Vec<Deaths>) -> TreeEdit {
+        TreeEdit { values, deaths, ..TreeEdit::default() }
+    }
+
+    #[test]
+    fn i22_what_dies_is_released_when_nobody_holds_a_generation_that_has_it() {
+        let released = Arc::new(Released::default());
+        let sink: Arc<dyn ExtentSink> = released.clone();
+        let step = |values: &Values, edit: TreeEdit| {
+            let next = values.apply(&edit).unwrap();
+            values.end(&next, &edit, &sink);
+            next
+        };
+        let seen = || std::mem::take(&mut *released.0.lock().unwrap());
+        let first = step(&Values::default(), edit(vec![table(1)], vec![]));
+        let second = step(&first, edit(vec![], vec![deaths(1, &[(0, 10)])]));
+        let reader = second.clone();
+        let third = step(&second, edit(vec![], vec![deaths(1, &[(10, 20), (30, 40)])]));
+        drop(second);
+        assert_eq!(seen(), [], "somebody holds the first");
+        drop(first);
+        assert_eq!(seen(), [(0, 10)]);
+        // All that is left, with what belongs to no value.
+        let all: Vec<_> = [(20, 30), (40, 50), (50, 60), (60, 70), (70, 80)].to_vec();
+        let last = step(&third, edit(vec![], vec![deaths(1, &all)]));
+        assert!(last.is_empty());
+        drop((third, last));
+        assert_eq!(seen(), [], "an earlier generation keeps what dies later");
+        drop(reader);
+        assert_eq!(seen(), [(10, 10), (30, 10), (20, 10), (40, 60)]);
+    }
+
+    #[test]
+    fn i22_nothing_dies_twice_and_nothing_that_is_not_there() {
+        let values = Values::default().apply(&edit(vec![table(1)], vec![deaths(1, &[(0, 10)])])).unwrap();
+        for bad in [deaths(1, &[(5, 15)]), deaths(1, &[(90, 101)]), deaths(2, &[(0, 10)])] {
+            assert!(values.apply(&edit(vec![], vec![bad.clone()])).is_err(), "{bad:?}");
+        }
+        let too_many = Deaths { count: 8, ..deaths(1, &[(10, 20)]) };
+        assert!(values.apply(&edit(vec![], vec![too_many])).is_err());
+        assert!(values.apply(&edit(vec![table(1)], vec![])).is_err(), "it is there already");
+        assert_eq!(values.sums().count, 7);
+    }
+
+    #[test]
+    fn many_generations_end_at_once() {
+        let sink: Arc<dyn ExtentSink> = Arc::new(Released::default());
+        let first = Values::default();
+        let mut values = first.clone();
+        for id in 0..200_000 {
+            let edit = edit(vec![table(id)], (id > 0).then(|| whole(id - 1)).into_iter().collect());
+            let next = values.apply(&edit).unwrap();
+            values.end(&next, &edit, &sink);
+            values = next;
+        }
+        drop(values);
+        drop(first);
+    }
+
+    fn whole(id: u64) -> Deaths {
+        Deaths { count: 8, ..deaths(id, &[(0, 60)]) }
+    }
+}

@@ -41,6 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "deleted",
             "hidden",
             "release",
+            "collector",
             "picker",
             "rewriter",
             "relocation",

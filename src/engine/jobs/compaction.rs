@@ -177,6 +177,10 @@ impl JobContext {
         self.statistics.collected(fates.collected_bytes);
         if let Some(collection) = &collection {
             tree.collecting.note_clean(collection, written.iter().copied());
+            if planted!("table-taken-for-clean") {
+                let others = version.tables().map(|(_, table)| table.id);
+                tree.collecting.note_clean(collection, others);
+            }
             tree.changed();
         }
         self.forget_inputs(tree, (version, plan), &written);

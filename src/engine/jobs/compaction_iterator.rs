@@ -141,7 +141,12 @@ impl<S: Sink> CompactionIterator<'_, S> {
                 if self.pointers.is_left(stamp, &value)? {
                     let moved = self.pointers.read(&value)?;
                     bytes += moved.len() as u64;
-                    self.output.add(key, Stamp::new(stamp.seq(), Kind::Put), &moved, verdict.holders())?;
+                    if planted!("collected-value-kept-under-its-old-pointer") {
+                        self.output.add(key, stamp, &value, verdict.holders())?;
+                    } else {
+                        let stamp = Stamp::new(stamp.seq(), Kind::Put);
+                        self.output.add(key, stamp, &moved, verdict.holders())?;
+                    }
                     self.pointers.collected(merge.value(), moved.len())?;
                 } else {
                     self.output.add(key, stamp, &value, verdict.holders())?;

@@ -69,7 +69,8 @@ impl JobContext {
         // What the owner's filter has removed or changed must not be seen again.
         let is_filtered = self.filters.0.contains_key(&tree.record.name) && !planted!("filtered-table-kept");
         // A pointer may lead elsewhere by the time that a kept table is read. What it leads to stays in the cache anyway.
-        let has_pointers = tables.iter().any(|table| table.values.count > 0);
+        let has_pointers = tables.iter().any(|table| table.values.count > 0)
+            && !planted!("value-kept-in-a-compaction-buffer");
         let is_kept =
             policy.retainer.keeps(plan) && !is_filtered && !has_pointers && !self.storage.is_needed();
         let is_whole = policy.layout.is_round(plan.source) && plan.inputs.is_empty();
