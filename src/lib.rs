@@ -85,7 +85,7 @@ pub mod tree {
         Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Files,
         Flushes, Gear, Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer,
         PackLayout, Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady,
-        TableSize, Tiered, Unit,
+        TableSize, Tiered, Unit, ValueOrder,
     };
 }
 

@@ -10,6 +10,7 @@ mod placer;
 mod profiles;
 mod retainer;
 mod tree;
+mod values;
 
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ pub use picker::{Components, Drain, Group, Levels, Picker, RatioWindow};
 pub use placer::{Placer, Unit};
 pub use retainer::{Buffer, Retainer};
 pub use tree::TreeOptions;
+pub use values::ValueOrder;
 
 /// What must hold when a write returns.
 ///

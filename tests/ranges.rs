@@ -9,7 +9,7 @@ use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::tree::{
     Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Files, Flushes, Gear,
     Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer, PackLayout, Picker,
-    Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, Unit,
+    Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, Unit, ValueOrder,
 };
 use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions};
 use terrace_torture::TreeParts as _;
@@ -252,6 +252,7 @@ fn smallest_tree() -> TreeOptions {
         files: Files { packs: PackLayout::Many { bytes_max: 1 << 20 }, descriptors: Descriptors::PerTable },
         placer: Placer::Weighted { slow_percent: 0, unit: Unit::Job },
         caching: Caching::WarmUp,
+        value_order: ValueOrder::Key,
         block_bytes: 256,
         partitioned_bytes_min: 0,
     }
@@ -276,6 +277,7 @@ fn largest_tree() -> TreeOptions {
         files: Files { packs: PackLayout::Many { bytes_max: 4 << 30 }, descriptors: Descriptors::PerPack },
         placer: Placer::Level { upto: 7, adapt: true },
         caching: Caching::Blocks,
+        value_order: ValueOrder::Key,
         block_bytes: 1 << 20,
         partitioned_bytes_min: u64::MAX,
     }

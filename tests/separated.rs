@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+use terrace::tree::ValueOrder;
 use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options};
 use terrace_torture::client::DIR;
 use terrace_torture::{Replay, Rng, tiny};
@@ -55,9 +56,14 @@ fn check(db: &Db, model: &BTreeMap<String, Vec<u8>>) {
 
 #[test]
 fn a_store_with_values_apart_answers_as_one_without() {
-    for (seed, compression) in [(1, Compression::None), (2, Compression::Lz4), (3, Compression::None)] {
+    for (seed, compression, order) in [
+        (1, Compression::None, ValueOrder::Key),
+        (2, Compression::Lz4, ValueOrder::Key),
+        (3, Compression::None, ValueOrder::Log),
+    ] {
         let mut options = separating(100);
         options.keyspace.compression = compression;
+        options.tree.value_order = order;
         with_store(options.clone(), move |env, db| {
             let mut rng = Rng::new(seed);
             let mut model = BTreeMap::new();

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::{
     Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Files, Flushes, Gear,
-    Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Options, Pacer, PackLayout,
-    Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, TreeOptions,
+    Geared, Governor, Group, Guarded, KeyspaceOptions, Layout, Leveled, Levels, LoadEstimator, Options,
+    Pacer, PackLayout, Peak, Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, TableSize,
+    Tiered, TreeOptions, ValueOrder,
 };
 
 /// The names, the default first.
@@ -31,6 +32,7 @@ pub(super) const NAMES: &[&str] = &[
     "dlc-burst-full",
     "dlc-burst-part",
     "pebblesdb",
+    "wisckey",
     "ptier-split",
     "ptier-move",
     "ptier",
@@ -71,6 +73,7 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "dlc-burst-full" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Full { runs: 20 }, ..dlc() })),
         "dlc-burst-part" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Part { runs: 20, parts: 4 }, ..dlc() })),
         "pebblesdb" => pebblesdb(),
+        "wisckey" => wisckey(),
         "ptier-split" => ptier(Components { moves: false, access_bytes: 0, ..Components::default() }),
         "ptier-move" => ptier(Components { access_bytes: 0, ..Components::default() }),
         "ptier" => ptier(Components::default()),
@@ -87,6 +90,13 @@ pub(super) fn named(name: &str) -> Option<Options> {
         }
         _ => return None,
     })
+}
+
+/// WiscKey as PTierDB's authors run it (section IV; HashKV's vLog mode): on LevelDB, values of all sizes apart, in the order of a log.
+fn wisckey() -> Options {
+    let base = leveldb(2 << 20);
+    let keyspace = KeyspaceOptions { separate_from: Some(1), ..base.keyspace };
+    Options { keyspace, tree: TreeOptions { value_order: ValueOrder::Log, ..base.tree }, ..base }
 }
 
 /// bLSM and LSbM-tree as the latter's authors set them up (section VI-A), on their LevelDB: `C0` of 100 MB, tables of 2 MB in

@@ -9,6 +9,7 @@ use super::picker::Picker;
 use super::placer::Placer;
 use super::range;
 use super::retainer::Retainer;
+use super::values::ValueOrder;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Shape of the trees and of their files: one value for each decision, each of them a variant with its parameters
@@ -42,6 +43,8 @@ pub struct TreeOptions {
     pub placer: Placer,
     /// What the block cache keeps. It is fixed while the store is open.
     pub caching: Caching,
+    /// In which order values lie that are kept apart from their keys.
+    pub value_order: ValueOrder,
     /// Size of a block of a table, in bytes; 256 B to 1 MiB. A lookup that misses the cache reads one block. Default:
     /// 4 KiB, a page of the operating system.
     pub block_bytes: u32,
@@ -62,6 +65,7 @@ impl Default for TreeOptions {
             files: Files::default(),
             placer: Placer::default(),
             caching: Caching::default(),
+            value_order: ValueOrder::default(),
             block_bytes: 4096,
             partitioned_bytes_min: 8 << 20,
         }
@@ -96,6 +100,7 @@ impl TreeOptions {
             files: _,
             placer: _,
             caching: _,
+            value_order: _,
             block_bytes: _,
             partitioned_bytes_min: _,
         } = self;

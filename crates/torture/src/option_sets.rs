@@ -42,11 +42,8 @@ pub fn random(seed: u64) -> (String, Options) {
     let l0_slow = l0_due + rng.below(4);
     let debt_slow_bytes = *rng.pick(&[64 << 10, 1 << 20, 64 << 20]);
     let table_bytes = *rng.pick(&[1 << 10, 2 << 10, 5 << 10, 16 << 10, 64 << 10]);
-    let packs = *rng.pick(&[
-        PackLayout::OneTable,
-        PackLayout::Many { bytes_max: 1 << 20 },
-        PackLayout::Many { bytes_max: 4 << 20 },
-    ]);
+    let many = |bytes_max| PackLayout::Many { bytes_max };
+    let packs = *rng.pick(&[PackLayout::OneTable, many(1 << 20), many(4 << 20)]);
     let (bytes, parts) = (*rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]), *rng.pick(&[1, 2, 10]));
     let group = Group { bytes, parts, settle: rng.percent(70) };
     let picker = picker(rng, group);
@@ -88,13 +85,7 @@ pub fn random(seed: u64) -> (String, Options) {
         wal_bytes_max: *rng.pick(&[64 << 10, 128 << 10, 1 << 20]),
         reserve_bytes: *rng.pick(&[0, 32 << 10]),
         background_threads: Some(*rng.pick(&[1, 2, 3])),
-        keyspace: KeyspaceOptions {
-            compression,
-            filter_bits_per_key,
-            prefix,
-            separate_from: None,
-            ttl: None,
-        },
+        keyspace: KeyspaceOptions { compression, filter_bits_per_key, prefix, ..KeyspaceOptions::default() },
         tree,
         ..Options::default()
     };

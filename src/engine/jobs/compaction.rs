@@ -32,7 +32,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
-use crate::policy::{JobClass, OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::{Collection, JobClass, OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::stats::PassedBytes;
 use crate::store::table::TablesCursor;
 use crate::types::{Epoch, KeyRange, KeyRanges, Seq, TableId};
@@ -175,18 +175,17 @@ impl JobContext {
         let descent = self.descent(tree, version, plan)?;
         let (bytes_out, moved_bytes) = self.install_output((version, plan), finished, &arriving, descent)?;
         self.statistics.collected(fates.collected_bytes);
-        if let Some(collection) = &collection {
-            tree.collecting.note_clean(collection, written.iter().copied());
-            if planted!("table-taken-for-clean") {
-                let others = version.tables().map(|(_, table)| table.id);
-                tree.collecting.note_clean(collection, others);
-            }
-            tree.changed();
-        }
+        note_clean(tree, version, collection.as_deref(), &written);
         self.forget_inputs(tree, (version, plan), &written);
         self.pass_heat_on(tree, (version, plan), &written);
         let time: Duration = self.env.now().saturating_sub(start + throttled.paused());
         self.statistics.compacted(volume, inputs.bytes, bytes_out, time);
+        self.count_kind(plan, moved_bytes);
+        Ok(bytes_out)
+    }
+
+    /// Counts what kind of compaction `plan` was.
+    fn count_kind(&self, plan: &Plan, moved_bytes: u64) {
         match plan.reason {
             Reason::Released => self.statistics.released(),
             _ if plan.target == 0 => self.statistics.compacted_in_l0(),
@@ -195,7 +194,6 @@ impl JobContext {
         if !plan.moves.is_empty() {
             self.statistics.moved(moved_bytes);
         }
-        Ok(bytes_out)
     }
 
     /// Lets the cache forget the inputs of `plan`, as far as no buffer keeps them. If it had them as wholes, it takes what was
@@ -272,6 +270,17 @@ impl JobContext {
         }
         Ok(Coverage::new(fragment(&tombstones, snapshots)))
     }
+}
+
+/// Notes that a job which began under `collection` has written `written`: they point into none of the value tables that are to be
+/// left.
+fn note_clean(tree: &Tree, version: &Version, collection: Option<&Collection>, written: &[TableId]) {
+    let Some(collection) = collection else { return };
+    tree.collecting.note_clean(collection, written.iter().copied());
+    if planted!("table-taken-for-clean") {
+        tree.collecting.note_clean(collection, version.tables().map(|(_, table)| table.id));
+    }
+    tree.changed();
 }
 
 /// Epochs of what a plan brings to its target.

@@ -138,22 +138,13 @@ impl<S: Sink> CompactionIterator<'_, S> {
                         self.output.cut(&UpperBound::Excluded(key.into()))?;
                     }
                 }
-                if self.pointers.is_left(stamp, &value)? {
-                    let moved = self.pointers.read(&value)?;
-                    bytes += moved.len() as u64;
-                    if planted!("collected-value-kept-under-its-old-pointer") {
-                        self.output.add(key, stamp, &value, verdict.holders())?;
-                    } else {
-                        let stamp = Stamp::new(stamp.seq(), Kind::Put);
-                        self.output.add(key, stamp, &moved, verdict.holders())?;
-                    }
-                    self.pointers.collected(merge.value(), moved.len())?;
-                } else {
-                    self.output.add(key, stamp, &value, verdict.holders())?;
-                    if merge.stamp().is_separated() && !stamp.is_separated() {
-                        self.pointers.died(merge.value())?;
-                    }
-                }
+                let read = (merge.stamp(), merge.value());
+                bytes += write_kept(
+                    (&mut self.output, &mut self.pointers),
+                    (key, stamp, &value),
+                    read,
+                    verdict.holders(),
+                )?;
                 iteration.records_out += 1;
                 key_is_written = true;
             } else if merge.stamp().is_separated() {
@@ -188,6 +179,32 @@ impl<S: Sink> CompactionIterator<'_, S> {
         }
         kept
     }
+}
+
+/// Writes the entry that stays of one that was `read`: with its value in the place of a pointer into a value table that is to be
+/// left. Returns the bytes of that value.
+fn write_kept(
+    (output, pointers): (&mut impl Sink, &mut Pointers<'_>),
+    (key, stamp, value): (&[u8], Stamp, &[u8]),
+    (read_stamp, read_value): (Stamp, &[u8]),
+    held: Option<Holders>,
+) -> Result<u64> {
+    if !pointers.is_left(stamp, value)? {
+        output.add(key, stamp, value, held)?;
+        if read_stamp.is_separated() && !stamp.is_separated() {
+            // The owner's filter has changed it.
+            pointers.died(read_value)?;
+        }
+        return Ok(0);
+    }
+    let moved = pointers.read(value)?;
+    if planted!("collected-value-kept-under-its-old-pointer") {
+        output.add(key, stamp, value, held)?;
+    } else {
+        output.add(key, Stamp::new(stamp.seq(), Kind::Put), &moved, held)?;
+    }
+    pointers.collected(read_value, moved.len())?;
+    Ok(moved.len() as u64)
 }
 
 /// Cuts the output where it must end whatever keys follow, as far as `reached` goes: at fences, and where its range

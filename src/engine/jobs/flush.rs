@@ -39,6 +39,7 @@ use crate::error::Result;
 use crate::events::JobBegin;
 use crate::format::edit::{Edit, TableRecord, TreeEdit};
 use crate::merge::{Coverage, MergeForward, fragment};
+use crate::options::ValueOrder;
 use crate::store::table::TableReader;
 use crate::types::{KeyspaceId, Seq, TableId};
 
@@ -199,12 +200,15 @@ impl JobContext {
     fn write_input<'a>(
         &'a self,
         Input { tree, view, sealed }: &Input<'_>,
-        output: Output<&'a Self>,
+        mut output: Output<&'a Self>,
         record_filter: RecordFilter,
         throttled: &ThrottledFlush<'_>,
     ) -> Result<(Output<&'a Self>, IterationStats)> {
         let memtable = &sealed.memtable;
         let current = self.settings.load();
+        if current.options.tree.value_order == ValueOrder::Log {
+            output.separate_ahead(memtable.cursor())?;
+        }
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
         let policy = &current.policy;
         let cutting = policy.cutter.cuts_flushes().then(|| {

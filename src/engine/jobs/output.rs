@@ -369,7 +369,7 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
 
     fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
         if is_separated(&self.settings, stamp, value) {
-            let pointer = self.separate(key, value)?;
+            let pointer = self.separate(key, stamp, value)?;
             self.add(key, Stamp::new(stamp.seq(), Kind::Separated), &pointer, held)?;
             self.recycle(pointer);
             return Ok(());

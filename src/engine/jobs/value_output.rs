@@ -2,17 +2,20 @@
 //!
 //! Values live longer than the tables that point to them, so their packs have nothing else.
 
-use std::ops::Deref;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Deref, Range};
 
 use super::context::JobContext;
 use super::output::Output;
 use crate::error::Result;
 use crate::format::edit::{Deaths, ValueTableRecord};
 use crate::format::timestamped::TIMESTAMP_BYTES;
+use crate::merge::{Cursor, PinValue};
 use crate::store::files::pack::PackWriter;
+use crate::store::memtable::MemtableCursor;
 use crate::store::table::TableSettings;
-use crate::store::value_table::ValueTableBuilder;
-use crate::types::{Kind, Stamp};
+use crate::store::value_table::{ValueTableBuilder, pointer_of};
+use crate::types::{Kind, Seq, Spans, Stamp, TableId};
 
 /// A value table is complete from this size on, in bytes. What is smaller spans fewer keys, and fewer tables point into it.
 /// Less in debug builds, so that all tests meet several.
@@ -26,6 +29,8 @@ pub(super) struct ValueOutput {
     written: WrittenValues,
     /// Memory for pointers, reused.
     pointer: Vec<u8>,
+    /// Pointers to values that are written ahead of their entries, by the numbers of these.
+    ahead: HashMap<Seq, Vec<u8>>,
 }
 
 /// Value tables of a job, and bytes in them that belong to no value.
@@ -43,8 +48,35 @@ pub(super) fn is_separated(settings: &TableSettings, stamp: Stamp, value: &[u8])
 }
 
 impl<C: Deref<Target = JobContext>> Output<C> {
-    /// Writes the value of `key` apart. Returns the pointer that takes its place.
-    pub(super) fn separate(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+    /// Writes all values of a memtable that are to lie apart, in the order in which they came. Their entries follow.
+    pub(super) fn separate_ahead(&mut self, mut cursor: MemtableCursor) -> Result<()> {
+        let mut entries = Vec::new();
+        // Memory does not fail.
+        let _ = cursor.seek_first();
+        while cursor.valid() {
+            if is_separated(&self.settings, cursor.stamp(), cursor.value()) {
+                entries.push((cursor.stamp().seq(), cursor.key().to_vec(), cursor.pin_value()));
+            }
+            let _ = cursor.next();
+        }
+        entries.sort_unstable_by_key(|(seq, ..)| *seq);
+        for (seq, key, value) in entries {
+            let pointer = self.write_value(&key, &value)?;
+            self.values.ahead.insert(seq, pointer);
+        }
+        Ok(())
+    }
+
+    /// The pointer that takes the place of the value of `key`, which is written apart, if it is not yet.
+    pub(super) fn separate(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<Vec<u8>> {
+        match self.values.ahead.remove(&stamp.seq()) {
+            Some(pointer) => Ok(pointer),
+            None => self.write_value(key, value),
+        }
+    }
+
+    /// Writes the value of `key` apart. Returns the pointer to it.
+    fn write_value(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
         let bytes = value.len() as u64;
         let is_full = match (&self.values.table, &self.values.pack) {
             (Some(table), Some(pack)) => {
@@ -91,10 +123,25 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         if self.is_full(self.values.pack.as_ref()) { self.seal_values() } else { Ok(()) }
     }
 
-    /// Completes the value table, and hands out those of the keyspace at hand.
+    /// Completes the value table, and hands out those of the keyspace at hand. A value that was written ahead and whose entry
+    /// did not come is dead.
     pub(super) fn take_values(&mut self) -> Result<WrittenValues> {
         self.end_value_table()?;
-        Ok(std::mem::take(&mut self.values.written))
+        let mut written = std::mem::take(&mut self.values.written);
+        let mut dead: BTreeMap<TableId, Vec<Range<u32>>> = BTreeMap::new();
+        for pointer in std::mem::take(&mut self.values.ahead).into_values() {
+            let pointer = pointer_of(&pointer)?;
+            dead.entry(pointer.table).or_default().push(pointer.footprint());
+        }
+        for (table, mut spans) in dead {
+            let count = spans.len() as u64;
+            if let Some(at) = written.gaps.iter().position(|gaps| gaps.table == table) {
+                spans.extend(written.gaps.swap_remove(at).spans.iter());
+            }
+            let spans = Spans::new(spans).unwrap_or_default();
+            written.gaps.push(Deaths { table, count, spans });
+        }
+        Ok(written)
     }
 
     /// Ends the pack of values.

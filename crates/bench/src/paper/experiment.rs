@@ -143,7 +143,6 @@ pub struct Findings {
 #[expect(missing_docs, reason = "the text of each is in its description")]
 pub enum Need {
     Peers,
-    ValueLog,
     Guards,
     TortureSuite,
     UserSpaceDriver,
@@ -153,7 +152,6 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Peers => "other engines in the same run (terrace-compare has them)",
-            Self::ValueLog => "values kept apart from keys",
             Self::Guards => "a row of PebblesDB's shape, for which there is the profile `pebblesdb`",
             Self::TortureSuite => "no timing: `terrace-torture crash` tries it",
             Self::UserSpaceDriver => "a driver in user space (SPDK), or a model of one",

@@ -6,6 +6,7 @@ use terrace::tree::{
     Adaptive, Bandwidth, Buffer, Burst, Caching, Components, Cutter, Descriptors, Dlc, Drain, Flushes, Gear,
     Geared, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, Pacer, PackLayout, Peak,
     Picker, Placer, Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered, Unit,
+    ValueOrder,
 };
 use terrace::{Options, TreeOptions};
 
@@ -13,7 +14,7 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed`, `guarded` or `geared`, each with its defaults; `retainer`, which is `drop` or `buffer`; `caching`, which is `adaptive`, `on-read`, `tables`, `blocks` or `warm-up`; `picker`, which is `cursor`,
+/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed`, `guarded` or `geared`, each with its defaults; `retainer`, which is `drop` or `buffer`; `caching`, which is `adaptive`, `on-read`, `tables`, `blocks` or `warm-up`; `values`, which lie by `key` or `log`; `picker`, which is `cursor`,
 /// `least-overlap` or `ratio-window`, each with the group that there is, `levels`, `components`, `guards` or `drain`; `cutter`, which is `size`, `prefix` or `guards`, each
 /// with the tables that there are), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
@@ -62,6 +63,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "part_bytes" => levels(tree)?.part_bytes = size(value)?,
         "unit_bytes" => drain(tree)?.unit_bytes = size(value)?,
         "caching" => tree.caching = caching(value)?,
+        "values" => tree.value_order = value_order(value)?,
         "retainer" => tree.retainer = retainer(value)?,
         "cached_percent" => buffer(tree)?.cached_percent = value.parse()?,
         "period_ms" => buffer(tree)?.period = Duration::from_millis(value.parse()?),
@@ -157,6 +159,14 @@ fn buffer(tree: &mut TreeOptions) -> Result<&mut Buffer> {
     match &mut tree.retainer {
         Retainer::Buffer(buffer) => Ok(buffer),
         _ => Err("only with retainer=buffer".into()),
+    }
+}
+
+fn value_order(value: &str) -> Result<ValueOrder> {
+    match value {
+        "key" => Ok(ValueOrder::Key),
+        "log" => Ok(ValueOrder::Log),
+        _ => Err("values lie by key or log".into()),
     }
 }
 
@@ -461,7 +471,7 @@ mod tests {
         let text = "default:table_bytes=2M:flushes=whole:packs=64M:descriptors=per-table:placer=mod4/job:\
                     group_bytes=3G:group_parts=5:picker=least-overlap:settle=off:block_bytes=8K:partitioned_bytes_min=9M:\
                     layout=leveled:level1_bytes=11M:ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
-                    debt_slow_bytes=8:debt_stop_bytes=9:yield_disk=off:yield_processor=off";
+                    debt_slow_bytes=8:debt_stop_bytes=9:yield_disk=off:yield_processor=off:values=log";
         let expected = TreeOptions {
             layout: Layout::Leveled(Leveled { level1_bytes: 11 << 20, ratio: 8, l0_trigger: 2 }),
             picker: Picker::LeastOverlap(Group { bytes: 3 << 30, parts: 5, settle: false }),
@@ -478,6 +488,7 @@ mod tests {
             },
             placer: Placer::Mod { n: 4, unit: Unit::Job },
             caching: Caching::Adaptive,
+            value_order: ValueOrder::Log,
             block_bytes: 8 << 10,
             partitioned_bytes_min: 9 << 20,
         };

@@ -1,10 +1,7 @@
 //! "PTierDB: Building Better Read-Write Cost Balanced Key-Value Stores for Small Data on SSD".
 
-use crate::paper::experiment::{Experiment, MissingPart, Need, State};
+use crate::paper::experiment::{Experiment, State};
 use crate::paper::figures::ptier;
-
-/// The paper's store that is not there.
-const MISSING: &[MissingPart] = &[("WiscKey", Need::ValueLog)];
 
 const STORES: &str = "l_LSM, t_LSM, ll_LSM, PebblesDB, SILK, WiscKey, PTierDB";
 
@@ -46,7 +43,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "WiscKey best; PTierDB near t and ll, above l and SILK",
         device: "datacenter-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: ptier::figure_6a, missing: MISSING },
+        state: State::Runs { figure: ptier::figure_6a, missing: &[] },
     },
     Experiment {
         id: "ptier-6b",
@@ -57,7 +54,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "PTierDB best at 124 B and 1 KB; 1.5 to 2 times the others",
         device: "datacenter-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: ptier::figure_6b, missing: MISSING },
+        state: State::Runs { figure: ptier::figure_6b, missing: &[] },
     },
     Experiment {
         id: "ptier-7",
@@ -68,7 +65,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "PTierDB lowest in all; 1.2 to 2.5 times against leveled stores",
         device: "datacenter-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: ptier::figure_7, missing: MISSING },
+        state: State::Runs { figure: ptier::figure_7, missing: &[] },
     },
     Experiment {
         id: "ptier-table1",
@@ -79,7 +76,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "25.34, 4.91, 7.3, 6.32, 17.54, 2.8, 12.34; 7.91, 14.84, 7.9, 12.7, 10.5, 27.2, 8.1 GB",
         device: "datacenter-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: ptier::table_1, missing: MISSING },
+        state: State::Runs { figure: ptier::table_1, missing: &[] },
     },
     Experiment {
         id: "ptier-1",

@@ -41,7 +41,7 @@ const MEMTABLE_BYTES: u64 = 32 << 20;
 const TABLE_BYTES_MIN: u64 = 64 << 10;
 
 /// The stores that the paper compares, and the default.
-const ROWS: [&str; 7] = ["l-lsm", "t-lsm", "ll-lsm", "pebblesdb", "silk", "ptier", "default"];
+const ROWS: [&str; 8] = ["l-lsm", "t-lsm", "ll-lsm", "pebblesdb", "silk", "wisckey", "ptier", "default"];
 
 /// Those of `rows` whose profile there is.
 fn known(rows: &[&'static str]) -> impl Iterator<Item = &'static str> + Clone {

@@ -84,6 +84,9 @@ pub fn figure_6a(setting: &Setting) -> Result<Findings> {
             let relation = name(&format!("PTierDB / {row}"));
             relations.push(at_least(&relation, "above", 1.0, rate("ptier") / rate(row)));
         }
+        let others = ["l-lsm", "t-lsm", "ll-lsm", "pebblesdb", "silk", "ptier"].map(rate);
+        let all = others.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        relations.push(at_least(&name("WiscKey / the best other"), "best", 1.0, rate("wisckey") / all));
         let best = rate("t-lsm").max(rate("ll-lsm"));
         relations.push(at_least(&name("PTierDB / the better of t, ll"), "near", 0.8, rate("ptier") / best));
     }
@@ -102,6 +105,11 @@ pub fn figure_6b(setting: &Setting) -> Result<Findings> {
             let best = others.into_iter().fold(f64::NEG_INFINITY, f64::max);
             let (claim, bound) = if matches!(bytes, 124 | 1024) { ("best", 1.0) } else { ("near l", 0.9) };
             relations.push(at_least(&name("PTierDB / the best other"), claim, bound, rate("ptier") / best));
+            if bytes < 1024 {
+                let worst = others.into_iter().fold(f64::INFINITY, f64::min);
+                let relation = name("WiscKey / the worst other");
+                relations.push(at_most(&relation, "worst below 1 KB", 1.0, rate("wisckey") / worst));
+            }
             let tiered = rate("t-lsm").max(rate("pebblesdb"));
             let relation = name("the better of t, PebblesDB / PTierDB");
             relations.push(at_most(

@@ -165,6 +165,11 @@ pub fn table_1(setting: &Setting) -> Result<Findings> {
             "14.84, 12.7, 10.5, 8.1 GB",
             &["t-lsm", "pebblesdb", "silk", "ptier"].map(|row| size(row) / 1e6),
         ),
+        at_most("written: WiscKey / the least of t, ll, PebblesDB", "2.8 / 4.91", 1.0, {
+            let least =
+                ["ll-lsm", "pebblesdb", "t-lsm"].map(written).into_iter().fold(f64::INFINITY, f64::min);
+            written("wisckey") / least
+        }),
         at_most("bytes on disk: PTierDB / l", "8.1 / 7.91", 1.1, size("ptier") / size("l-lsm")),
         at_most("bytes on disk: ll / l", "7.9 / 7.91", 1.1, size("ll-lsm") / size("l-lsm")),
     ];
