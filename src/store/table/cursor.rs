@@ -43,8 +43,9 @@ const BETWEEN_VALUES_BYTES: usize = 256;
 /// At most this many bytes of the next value are prefetched: beyond that, the processor prefetches by itself.
 const PREFETCH_BYTES_MAX: usize = 2048;
 
-/// A value that took longer to read came from the device.
-const SLOW_READ: Duration = Duration::from_micros(20);
+/// A value that took longer to read than this, and this for each byte, came from the device.
+const SLOW_READ: Duration = Duration::from_micros(30);
+const SLOW_READ_BYTE_PICOS: u64 = 400;
 
 /// The device is told of so many values that lie apart at a time, and of about so many bytes at most.
 const EXPECTED_MIN: usize = 4;
@@ -422,8 +423,9 @@ impl TableCursor {
             let started = self.cache.packs().devices().now();
             let (value, _) = self.cache.value(values, stored, ReadCause::Scan)?;
             let time = self.cache.packs().devices().now().saturating_sub(started);
+            let slow = SLOW_READ + Duration::from_nanos(value.len() as u64 * SLOW_READ_BYTE_PICOS / 1000);
             self.apart = Some(value);
-            if time > SLOW_READ {
+            if time > slow {
                 self.expect_values();
             }
         }
