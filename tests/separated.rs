@@ -43,6 +43,10 @@ fn check(db: &Db, model: &BTreeMap<String, Vec<u8>>) {
     let mut back: Vec<_> = db.iter().unwrap().rev().map(Result::unwrap).collect();
     back.reverse();
     assert_eq!(back, shown);
+    let all: Vec<_> = db.iter().unwrap().keys().map(Result::unwrap).collect();
+    assert!(all.iter().map(|k| &**k).eq(model.keys().map(|k| k.as_bytes())));
+    let all: Vec<_> = db.iter().unwrap().keys().rev().map(Result::unwrap).collect();
+    assert!(all.iter().map(|k| &**k).eq(model.keys().rev().map(|k| k.as_bytes())));
     let keys: Vec<_> = model.keys().collect();
     let found = db.multi_get(&keys).unwrap();
     assert!(found.iter().map(|v| v.as_deref()).eq(model.values().map(|v| Some(&**v))));
@@ -372,4 +376,115 @@ fn a_buffer_leads_to_no_value_that_has_moved() {
         assert!(db.stats().space.collected_bytes > 0, "nothing has moved");
         db.close().unwrap();
     });
+}
+
+#[test]
+fn values_that_lie_apart_expire() {
+    for seed in 1..4 {
+        let mut options = separating(*Rng::new(seed).pick(&[1, 20, 100, 4096]));
+        options.keyspace.ttl = Some(Duration::from_secs(1000));
+        with_store(options.clone(), move |env, db| {
+            let mut rng = Rng::new(seed);
+            let mut db = db;
+            let mut model: BTreeMap<String, (u64, Vec<u8>)> = BTreeMap::new();
+            let mut now = 0;
+            for _ in 0..8 {
+                for _ in 0..200 {
+                    let key = key(rng.below(200) as u64);
+                    if rng.percent(20) {
+                        db.delete(&key).unwrap();
+                        model.remove(&key);
+                    } else {
+                        let bytes = *rng.pick(&[0, 1, 4, 19, 20, 99, 100, 500, 4092, 4096, 5000]);
+                        let value = value(&mut rng, bytes);
+                        db.put(&key, &value).unwrap();
+                        model.insert(key, (now, value));
+                    }
+                }
+                env.sleep(Duration::from_secs(210));
+                now += 210;
+                if rng.percent(50) {
+                    db.flush().unwrap();
+                }
+                if rng.percent(30) {
+                    db.compact().unwrap();
+                }
+                if rng.percent(30) {
+                    db.close().unwrap();
+                    db = open(env, options.clone());
+                }
+                model.retain(|_, (at, _)| *at + 1000 > now);
+                let shown = model.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect();
+                check(&db, &shown);
+            }
+            env.sleep(Duration::from_secs(5000));
+            db.compact().unwrap();
+            db.wait_idle().unwrap();
+            assert_eq!(db.stats().space.values, 0);
+            db.close().unwrap();
+        });
+    }
+}
+
+/// Its pointer stays where it is, and nothing else waits for it.
+#[test]
+fn a_damaged_value_stops_no_compaction() {
+    with_store(separating(100), |env, db| {
+        let model = filled(&db, 0..200, 500, 1);
+        db.compact().unwrap();
+        db.close().unwrap();
+        let needle = &model[&key(17)][..64];
+        let packs = env.files().into_iter().map(|(path, _)| path);
+        for path in packs.filter(|path| path.to_string_lossy().ends_with(".pack")) {
+            let bytes = env.read_file(&path).unwrap();
+            if let Some(at) = bytes.windows(64).position(|window| window == needle) {
+                env.overwrite(&path, at as u64 + 33, &[!bytes[at + 33]]).unwrap();
+            }
+        }
+        let db = open(env, separating(100));
+        let mut rng = Rng::new(2);
+        for round in 0..10 {
+            for n in (0..200).filter(|n| *n != 17 && n % 2 == round % 2) {
+                db.put(key(n), value(&mut rng, 500)).unwrap();
+            }
+            db.flush().unwrap();
+            env.sleep(Duration::from_secs(20));
+            db.wait_idle().unwrap();
+        }
+        db.compact().unwrap();
+        assert_eq!(db.stats().background_errors, 0);
+        assert_eq!(db.get(key(17)).unwrap_err().kind(), ErrorKind::Corruption);
+        assert!(db.stats().space.collected_bytes > 0);
+        db.close().unwrap();
+    });
+}
+
+/// A little of a large keyspace lies apart: the rest is not written over and over for it.
+#[test]
+fn few_values_apart_do_not_rewrite_a_large_tree() {
+    let [without, with] = [None, Some(1000)].map(|separate_from| {
+        let (sender, written) = std::sync::mpsc::channel();
+        let mut options = separating(100);
+        options.keyspace.separate_from = None;
+        with_store(options, move |env, db| {
+            filled(&db, 0..20_000, 90, 1);
+            db.compact().unwrap();
+            let default = db.existing_keyspace("default").unwrap().unwrap();
+            default.set_options(&KeyspaceOptions { separate_from, ..default.options() }).unwrap();
+            let before = db.stats().compaction.bytes_out;
+            let mut rng = Rng::new(2);
+            for n in 0..600 {
+                let key = key(rng.below(20_000) as u64);
+                let bytes = if n % 4 == 0 { 1200 } else { 90 };
+                db.put(key, value(&mut rng, bytes)).unwrap();
+            }
+            db.flush().unwrap();
+            env.sleep(Duration::from_secs(5));
+            db.wait_idle().unwrap();
+            sender.send(db.stats().compaction.bytes_out - before).unwrap();
+            db.close().unwrap();
+        });
+        written.recv().unwrap()
+    });
+    assert!(with < without + 4_000_000, "{with} bytes with values apart, {without} without");
 }

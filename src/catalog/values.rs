@@ -31,8 +31,6 @@ pub struct ValueTable {
     pub dead: Spans,
     /// Number of dead values.
     pub dead_count: u64,
-    /// Bytes that belong to no value.
-    gap_bytes: u64,
     /// The bytes of dead values, by the length of their ranges.
     classes: [u64; CLASSES],
 }
@@ -72,7 +70,7 @@ fn class_of(bytes: u64) -> usize {
 
 impl ValueTable {
     fn new(record: ValueTableRecord) -> Self {
-        Self { record, dead: Spans::default(), dead_count: 0, gap_bytes: 0, classes: [0; CLASSES] }
+        Self { record, dead: Spans::default(), dead_count: 0, classes: [0; CLASSES] }
     }
 
     fn with(&self, deaths: &Deaths) -> Result<Self, Inconsistent> {
@@ -82,7 +80,7 @@ impl ValueTable {
         let dead_count = self.dead_count.saturating_add(deaths.count);
         let is_within = dead.iter().all(|range| u64::from(range.end) <= self.record.extent.length);
         ensure!(
-            is_within && dead_count <= self.record.count,
+            is_within && dead_count <= self.record.count && dead_count <= dead.bytes(),
             "I22: more dies in value table {id} than it has"
         );
         let mut classes = [0; CLASSES];
@@ -93,10 +91,9 @@ impl ValueTable {
             classes[class_of(whole)] += whole;
             classes[0] += u64::from(range.end - range.start) - whole;
         }
-        let gap_bytes = self.gap_bytes + if deaths.count == 0 { deaths.spans.bytes() } else { 0 };
         // To write what lives anew would leave as much empty.
-        classes[0] = classes[0].saturating_sub(gap_bytes);
-        Ok(Self { record: self.record.clone(), dead, dead_count, gap_bytes, classes })
+        classes[0] = classes[0].saturating_sub(self.record.gap_bytes);
+        Ok(Self { record: self.record.clone(), dead, dead_count, classes })
     }
 
     /// Sums over it alone.
@@ -311,23 +308,35 @@ impl fmt::Debug for Values {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use crate::env::sync::OrderedMutex;
 
     use super::*;
     use crate::types::{DeviceId, KeyRange, PackId};
 
-    #[derive(Debug, Default)]
-    struct Released(Mutex<Vec<(u64, u64)>>);
+    #[derive(Debug)]
+    struct Released(OrderedMutex<Vec<(u64, u64)>>);
+
+    impl Default for Released {
+        fn default() -> Self {
+            Self(OrderedMutex::leaf(Vec::new()))
+        }
+    }
 
     impl ExtentSink for Released {
         fn released(&self, extent: Extent) {
-            self.0.lock().unwrap().push((extent.offset, extent.length));
+            self.0.lock().push((extent.offset, extent.length));
         }
     }
 
     fn table(id: u64) -> ValueTableRecord {
         let extent = Extent { device: DeviceId(0), pack: PackId(id), offset: 0, length: 100 };
-        ValueTableRecord { id: TableId(id), extent, range: KeyRange::new(*b"a", *b"z"), count: 8 }
+        ValueTableRecord {
+            id: TableId(id),
+            extent,
+            range: KeyRange::new(*b"a", *b"z"),
+            count: 8,
+            gap_bytes: 0,
+        }
     }
 
     fn deaths(id: u64, ranges: &[(u32, u32)]) -> Deaths {
@@ -348,7 +357,7 @@ mod tests {
             values.end(&next, &edit, &sink);
             next
         };
-        let seen = || std::mem::take(&mut *released.0.lock().unwrap());
+        let seen = || std::mem::take(&mut *released.0.lock());
         let first = step(&Values::default(), edit(vec![table(1)], vec![]));
         let second = step(&first, edit(vec![], vec![deaths(1, &[(0, 10)])]));
         let reader = second.clone();

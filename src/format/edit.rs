@@ -160,6 +160,8 @@ pub struct ValueTableRecord {
     pub range: KeyRange,
     /// Number of values.
     pub count: u64,
+    /// Bytes between values, which belong to none.
+    pub gap_bytes: u64,
 }
 
 /// Values of a value table that are dead. (The table leaves the tree with its last value; there is no record of that.)

@@ -8,9 +8,11 @@
 //! to three bytes are written anew for each one that comes back (LFS, SOSP 1991, section 3.5). Pointers are a small part of what they point to.
 //!
 //! **Hidden garbage.** A value that was overwritten is not known to be dead before its pointer meets the newer entry. So a level
-//! whose pointers stand for much of all values is due, whatever its tables take: to merge them costs little.
+//! whose pointers stand for much of all values is due, if they stand for more than the tables from there on take: then to merge
+//! them all costs less than it may show to be dead.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::expiry::{alone, bottoms};
@@ -18,9 +20,10 @@ use crate::catalog::{TableMeta, Values, Version};
 use crate::policy::layout::Layout;
 use crate::policy::plan::{Plan, Reason};
 use crate::policy::view::{Collection, TreeShape, TreeView};
+use crate::types::{KeyRange, TableId};
 
 /// Divisor: value tables are left once this part of what lives is stuck; in idle time the second.
-const STUCK_PARTS: u64 = 5;
+pub const STUCK_PARTS: u64 = 5;
 const STUCK_PARTS_IDLE: u64 = 16;
 
 /// Divisor: a level is due once its pointers stand for this part of all values; in idle time the second.
@@ -45,15 +48,21 @@ pub fn is_collection_due(values: &Values, holes: HoleBytes, is_idle: bool) -> bo
     stuck >= BYTES_MIN && stuck > sums.live_bytes / parts_of(is_idle)
 }
 
-/// The value tables to leave, if so much is stuck: those with most of it, until half as much is left.
+/// The value tables to leave, if so much is stuck: those with most of it, until half as much is left. Not those that are
+/// `unreadable`.
 #[must_use]
-pub fn next_collection(values: &Values, holes: HoleBytes, is_idle: bool) -> Option<Collection> {
+pub fn next_collection(
+    values: &Values,
+    (holes, is_idle): (HoleBytes, bool),
+    unreadable: &BTreeSet<TableId>,
+) -> Option<Collection> {
     if !is_collection_due(values, holes, is_idle) {
         return None;
     }
     let sums = values.sums();
     let mut tables: Vec<_> = values
         .iter()
+        .filter(|table| !unreadable.contains(&table.record.id))
         .map(|table| (table.sums().stuck_bytes(holes), table.sums().live_bytes, table.record.id))
         .collect();
     // By what is stuck for each byte that is to be written anew.
@@ -64,18 +73,17 @@ pub fn next_collection(values: &Values, holes: HoleBytes, is_idle: bool) -> Opti
         left = left.saturating_sub(*stuck);
         is_wanted
     });
-    let tables = chosen.map(|(.., id)| id).collect();
-    Some(Collection { tables: Arc::new(tables), ..Collection::default() })
+    let tables: BTreeSet<TableId> = chosen.map(|(.., id)| id).collect();
+    (!tables.is_empty()).then(|| Collection { tables: Arc::new(tables), ..Collection::default() })
 }
 
-/// Whether `table` may point into one of the value tables that are to be left.
-fn is_due(version: &Version, collection: &Collection, table: &TableMeta) -> bool {
+/// Whether `table` may point into one of the value tables that are to be left, which have values of these `ranges`.
+fn is_due(collection: &Collection, ranges: &[&KeyRange], table: &TableMeta) -> bool {
     let newest = collection.tables.last();
     let may_point = table.values.count > 0
         && newest.is_some_and(|newest| table.values.oldest <= *newest)
         && !collection.clean.contains(&table.id);
-    let mut there = collection.tables.iter().filter_map(|id| version.values().get(*id));
-    may_point && there.any(|values| values.record.range.overlaps(&table.range))
+    may_point && ranges.iter().any(|range| range.overlaps(&table.range))
 }
 
 /// The next table to compact into its own level, for it may point into what is to be left.
@@ -85,9 +93,12 @@ pub fn next_to_collect(view: &TreeView<'_>) -> Option<Plan> {
     if view.shape.put_off {
         return None;
     }
+    let values = view.version.values();
+    let there = collection.tables.iter().filter_map(|id| values.get(*id));
+    let ranges: Vec<&KeyRange> = there.map(|table| &table.record.range).collect();
     bottoms(view).filter(|(.., run)| run.pointers() > 0).find_map(|(level, _, run)| {
         let is_due = |table: &TableMeta| {
-            is_due(view.version, collection, table) && !view.busy.conflicts(level, &table.range)
+            is_due(collection, &ranges, table) && !view.busy.conflicts(level, &table.range)
         };
         let plan = alone(view, level, run, 0, is_due)?;
         Some(Plan { reason: Reason::Values, ..plan })
@@ -108,7 +119,8 @@ impl TreeShape {
             let at = usize::from(level);
             let bytes: u64 = state.runs.iter().map(|run| run.value_bytes()).sum();
             if bytes >= BYTES_MIN {
-                let score = bytes as f64 * parts as f64 / all as f64;
+                let tables: u64 = version.levels().skip(at).map(|(_, state)| state.bytes()).sum();
+                let score = bytes as f64 / (all / parts).max(tables).max(1) as f64;
                 self.scores[at] = self.scores[at].max(score);
                 // A merge of runs within level 0 would hide as much.
                 self.only_runs_due &= level > 0 || score < 1.0;

@@ -34,7 +34,7 @@ mod retainer;
 mod rewriter;
 mod view;
 
-pub use collector::{HoleBytes, next_collection};
+pub use collector::{HoleBytes, STUCK_PARTS, next_collection};
 pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView};

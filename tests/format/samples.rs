@@ -117,9 +117,13 @@ pub fn edit() -> Edit {
         extent: Extent { device: DeviceId(0), pack: PackId(12), offset: 4096, length: 5036 },
         range: KeyRange::new(FIRST.0, FIRST.0),
         count: 1,
+        gap_bytes: 0,
     };
-    let deaths =
-        Deaths { table: TableId(37), count: 2, spans: Spans::new(vec![0..4096, 9000..9300]).unwrap() };
+    let deaths = Deaths {
+        table: TableId(37),
+        count: 2,
+        spans: Spans::new(vec![0..4096, 9000..9300]).expect("they are apart"),
+    };
     Edit {
         number: EditNo(7),
         keyspaces: vec![

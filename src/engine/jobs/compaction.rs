@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::context::JobContext;
 use super::install::Change;
 use super::output::{Finished, Output, Writing};
-use super::pointers::Pointers;
+use super::pointers::{Fates, Pointers};
 use crate::catalog::{Descent, Run, TableMeta, Version};
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
 use crate::engine::keyspace::tree::Tree;
@@ -168,14 +168,14 @@ impl JobContext {
             self.statistics.given_up();
             return Ok(0);
         }
-        let (output, volume, fates) = iterated?;
+        let (output, volume, mut fates) = iterated?;
         let mut finished = output.finish()?;
-        finished.values.gaps.extend(fates.deaths);
+        finished.values.gaps.append(&mut fates.deaths);
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
         let descent = self.descent(tree, version, plan)?;
         let (bytes_out, moved_bytes) = self.install_output((version, plan), finished, &arriving, descent)?;
         self.statistics.collected(fates.collected_bytes);
-        note_clean(tree, version, collection.as_deref(), &written);
+        note_fates(tree, version, collection.as_deref(), &fates, &written);
         self.forget_inputs(tree, (version, plan), &written);
         self.pass_heat_on(tree, (version, plan), &written);
         let time: Duration = self.env.now().saturating_sub(start + throttled.paused());
@@ -272,11 +272,22 @@ impl JobContext {
     }
 }
 
-/// Notes that a job which began under `collection` has written `written`: they point into none of the value tables that are to be
-/// left.
-fn note_clean(tree: &Tree, version: &Version, collection: Option<&Collection>, written: &[TableId]) {
+/// Notes what a job which began under `collection` has made of pointers in what it has `written`: if that is clean, they lead into none
+/// of the value tables that are to be left.
+fn note_fates(
+    tree: &Tree,
+    version: &Version,
+    collection: Option<&Collection>,
+    fates: &Fates,
+    written: &[TableId],
+) {
     let Some(collection) = collection else { return };
-    tree.collecting.note_clean(collection, written.iter().copied());
+    if fates.is_clean {
+        tree.collecting.note_clean(collection, written.iter().copied());
+    }
+    if !fates.unreadable.is_empty() {
+        tree.collecting.note_unreadable(&fates.unreadable);
+    }
     if planted!("table-taken-for-clean") {
         tree.collecting.note_clean(collection, version.tables().map(|(_, table)| table.id));
     }

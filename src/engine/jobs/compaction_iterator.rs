@@ -161,7 +161,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
         if let Some(cutting) = &mut self.cutting {
             cut_between_keys(cutting, &mut self.output, |_| true)?;
         }
-        Ok((self.output, iteration, self.pointers.fates()))
+        Ok((self.output, iteration, self.pointers.fates()?))
     }
 
     /// The range tombstones that stay.
@@ -197,7 +197,10 @@ fn write_kept(
         }
         return Ok(0);
     }
-    let moved = pointers.read(value)?;
+    let Some(moved) = pointers.take(value)? else {
+        output.add(key, stamp, value, held)?;
+        return Ok(0);
+    };
     if planted!("collected-value-kept-under-its-old-pointer") {
         output.add(key, stamp, value, held)?;
     } else {

@@ -6,7 +6,7 @@
 //! **Collection.** A value of a table that is to be left ([`Collection`]) is written
 //! anew, to a value table of the job's own, in the order of the keys, and dies where it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,7 +29,12 @@ pub(in crate::engine) struct Pointers<'a> {
     collecting: Option<Arc<Collection>>,
     dead: BTreeMap<TableId, Vec<Range<u32>>>,
     collected_bytes: u64,
+    /// Value tables with a value that could not be read.
+    unreadable: BTreeSet<TableId>,
 }
+
+/// A job writes so many bytes of values anew at most. What is left of its pointers is for another job.
+const COLLECTED_MAX: u64 = 256 << 20;
 
 /// What has become of the values of a job's pointers.
 #[derive(Debug, Default)]
@@ -38,12 +43,22 @@ pub(in crate::engine) struct Fates {
     pub(in crate::engine) deaths: Vec<Deaths>,
     /// Bytes of values that were written anew.
     pub(in crate::engine) collected_bytes: u64,
+    /// Whether no pointer into a table that is to be left was written again, but for damaged values.
+    pub(in crate::engine) is_clean: bool,
+    /// Value tables with a value that could not be read, and so was not written anew.
+    pub(in crate::engine) unreadable: BTreeSet<TableId>,
 }
 
 impl<'a> Pointers<'a> {
     /// Of a job whose inputs have none.
     pub(in crate::engine) fn none() -> Self {
-        Self { source: None, collecting: None, dead: BTreeMap::new(), collected_bytes: 0 }
+        Self {
+            source: None,
+            collecting: None,
+            dead: BTreeMap::new(),
+            collected_bytes: 0,
+            unreadable: BTreeSet::new(),
+        }
     }
 
     /// Of a job in a tree with these `values`, that leaves the tables of `collecting`.
@@ -52,7 +67,7 @@ impl<'a> Pointers<'a> {
         values: &'a Values,
         collecting: Option<Arc<Collection>>,
     ) -> Self {
-        Self { source: Some((cache, values)), collecting, dead: BTreeMap::new(), collected_bytes: 0 }
+        Self { source: Some((cache, values)), collecting, ..Self::none() }
     }
 
     /// The value that the pointer `stored` points to.
@@ -66,7 +81,7 @@ impl<'a> Pointers<'a> {
     /// Whether the entry with this stamp has a pointer into a table that is to be left.
     pub(in crate::engine) fn is_left(&self, stamp: Stamp, stored: &[u8]) -> Result<bool> {
         match &self.collecting {
-            Some(collecting) if stamp.is_separated() => {
+            Some(collecting) if stamp.is_separated() && self.collected_bytes < COLLECTED_MAX => {
                 Ok(collecting.tables.contains(&pointer_of(stored)?.table))
             }
             _ => Ok(false),
@@ -89,15 +104,35 @@ impl<'a> Pointers<'a> {
         self.died(stored)
     }
 
+    /// The value that `stored` points to, to be written anew; `None` if it is damaged. Then its pointer stays, for whoever reads it
+    /// to be told.
+    pub(in crate::engine) fn take(&mut self, stored: &[u8]) -> Result<Option<Buffer>> {
+        match self.read(stored) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                self.unreadable.insert(pointer_of(stored)?.table);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// What has become of them.
-    pub(in crate::engine) fn fates(self) -> Fates {
+    pub(in crate::engine) fn fates(self) -> Result<Fates> {
         let deaths = self.dead.into_iter().map(|(table, ranges)| {
             let count = ranges.len() as u64;
-            // Two pointers to one value: the edit is refused for the count, which does not fit the spans.
-            let spans = Spans::new(ranges).unwrap_or_default();
-            Deaths { table, count, spans }
+            let twice = || {
+                let message = format!("two pointers lead to one value of value table {table}");
+                Error::new(ErrorKind::Corruption, message)
+            };
+            Ok(Deaths { table, count, spans: Spans::new(ranges).ok_or_else(twice)? })
         });
-        Fates { deaths: deaths.collect(), collected_bytes: self.collected_bytes }
+        Ok(Fates {
+            deaths: deaths.collect::<Result<_>>()?,
+            collected_bytes: self.collected_bytes,
+            is_clean: self.collected_bytes < COLLECTED_MAX,
+            unreadable: self.unreadable,
+        })
     }
 }
 
@@ -119,6 +154,6 @@ impl JobContext {
                 cursor.next()?;
             }
         }
-        Ok(pointers.fates().deaths)
+        Ok(pointers.fates()?.deaths)
     }
 }

@@ -37,7 +37,7 @@ use std::time::Duration;
 use crate::catalog::{Catalog, ExtentSink};
 use crate::engine::space::storage::Storage;
 use crate::env::sync::{Condvar, OrderedMutex};
-use crate::policy::{HoleBytes, PackView, SpaceTotals};
+use crate::policy::{HoleBytes, PackView, STUCK_PARTS, SpaceTotals};
 use crate::types::{Extent, PackId};
 
 pub(in crate::engine) use accounting::gaps;
@@ -219,12 +219,15 @@ impl Reclaimer {
         self.woken.notify_all();
     }
 
-    /// Bytes of live values in packs of values, and of what is dead there and takes up space.
+    /// Bytes of live values in packs of values, and of what is dead there and takes up space: all that is to be punched or given up,
+    /// and of the rest what is beyond the share that waits for a collection.
     pub(crate) fn value_space(&self) -> (u64, u64) {
         let state = self.state.lock();
         let totals = state.accounting.totals();
         let gone: u64 = state.dead.iter().map(|pack| pack.bytes).sum();
-        (totals.live_values, if totals.live_values > 0 { totals.dead_values + gone } else { 0 })
+        let punchable = if state.punching.unsupported { 0 } else { totals.worth_values };
+        let stuck = (totals.dead_values - punchable).saturating_sub(totals.live_values / STUCK_PARTS);
+        (totals.live_values, if totals.live_values > 0 { punchable + stuck + gone } else { 0 })
     }
 
     /// The shortest dead range that is punched before much is dead; `None` if there are no holes.

@@ -21,7 +21,8 @@
 //!                       which the oldest and the newest of its values that expire were written
 //!      6  holds         the table added last; what it holds for readers of the past alone, see
 //!                       [`holds`](crate::format::holds)
-//!      7  value table   table, device, pack, offset, length, the two bounds as in section 2, number of values
+//!      7  value table   table, device, pack, offset, length, the two bounds as in section 2, number of values,
+//!                       bytes that belong to none
 //!      8  deaths        value table, number of values that have died, then ranges of bytes: for each the distance from
 //!                       the end of the one before, and its length
 //!      9  values        the table added last; number of its pointers, bytes of the values, lowest value table
@@ -268,11 +269,12 @@ fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
     put_varints(out, &[min_seq.0, max_seq.0, epoch.0, *entries, *tombstones, *range_tombstones]);
 }
 
-fn put_value_table(out: &mut Vec<u8>, ValueTableRecord { id, extent, range, count }: &ValueTableRecord) {
+fn put_value_table(out: &mut Vec<u8>, record: &ValueTableRecord) {
+    let ValueTableRecord { id, extent, range, count, gap_bytes } = record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
     put_prefixed(out, &range.start);
     put_prefixed(out, range.end.as_bytes());
-    put_varint(out, *count);
+    put_varints(out, &[*count, *gap_bytes]);
 }
 
 fn put_deaths(out: &mut Vec<u8>, Deaths { table, count, spans }: &Deaths) {
@@ -474,8 +476,17 @@ fn values_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malforme
 fn value_table(body: &mut Decoder<'_>) -> Result<ValueTableRecord, Malformed> {
     let start = body.clone();
     let id = TableId(id(body)?);
-    let record = ValueTableRecord { id, extent: extent(body)?, range: range(body)?, count: body.varint()? };
-    if record.count == 0 || u32::try_from(record.extent.length).is_err() {
+    let record = ValueTableRecord {
+        id,
+        extent: extent(body)?,
+        range: range(body)?,
+        count: body.varint()?,
+        gap_bytes: body.varint()?,
+    };
+    if record.count == 0
+        || record.gap_bytes > record.extent.length
+        || u32::try_from(record.extent.length).is_err()
+    {
         return Err(start.malformed("a value table without values, or too long a one"));
     }
     Ok(record)

@@ -37,6 +37,7 @@ fn value_table() -> ValueTableRecord {
         extent: Extent { device: DeviceId(1), pack: PackId(12), offset: 16_384, length: 100_036 },
         range: KeyRange::new(b"b".as_slice(), b"y".as_slice()),
         count: 20,
+        gap_bytes: 300,
     }
 }
 
@@ -155,6 +156,7 @@ prop_compose! {
             extent: Extent { offset: page * 4096, length: length.into(), ..other.extent },
             range: other.range,
             count,
+            gap_bytes: u64::from(length) / 20,
         });
         let deaths = deaths.into_iter().map(|(id, count, ends)| {
             let ends: Vec<_> = ends.into_iter().collect();

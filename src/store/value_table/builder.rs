@@ -95,7 +95,8 @@ impl ValueTableBuilder {
         pack.buffer().extend_from_slice(&footer.encode());
         let extent = pack.add_table(self.id, self.keyspace, self.start);
         let range = KeyRange::new(first, last);
-        let record = ValueTableRecord { id: self.id, extent, range, count: self.count };
+        let record =
+            ValueTableRecord { id: self.id, extent, range, count: self.count, gap_bytes: self.gap_bytes };
         let spans = Spans::new(self.gaps).expect("invariant: gaps are between values");
         let gaps = (!spans.is_empty()).then_some(Deaths { table: self.id, count: 0, spans });
         Some((record, gaps))

@@ -217,7 +217,13 @@ fn collection_of(tree: &Tree, version: &Version, shape: &TreeShape) -> Option<Ar
     if let Some(current) = current.filter(|current| !current.tables.iter().all(is_left)) {
         return Some(current);
     }
-    tree.collecting.set(next_collection(version.values(), shape.hole_bytes, shape.idle));
+    let had_one = tree.collecting.get().is_some();
+    let unreadable = tree.collecting.unreadable();
+    let next = next_collection(version.values(), (shape.hole_bytes, shape.idle), &unreadable);
+    if had_one || next.is_some() {
+        tree.collecting.set(next);
+        tree.changed();
+    }
     tree.collecting.get()
 }
 

@@ -111,8 +111,9 @@ pub(super) struct Totals {
     pub(super) kept: u64,
     /// Live values, in packs of values.
     pub(super) live_values: u64,
-    /// Dead byte ranges in those packs that are not blocked.
+    /// Dead byte ranges in those packs that are not blocked, and those of them that are worth a hole.
     pub(super) dead_values: u64,
+    pub(super) worth_values: u64,
     /// Number of packs of which very little is live and that are not blocked.
     pub(super) sparse: u64,
 }
@@ -189,6 +190,7 @@ impl Totals {
         self.kept += other.kept;
         self.live_values += other.live_values;
         self.dead_values += other.dead_values;
+        self.worth_values += other.worth_values;
         self.sparse += other.sparse;
     }
 
@@ -200,6 +202,7 @@ impl Totals {
         self.kept -= other.kept;
         self.live_values -= other.live_values;
         self.dead_values -= other.dead_values;
+        self.worth_values -= other.worth_values;
         self.sparse -= other.sparse;
     }
 }
@@ -214,6 +217,7 @@ impl PackUse {
             kept: if self.blocked { self.dead.bytes() } else { 0 },
             live_values: if self.has_values { self.live_bytes } else { 0 },
             dead_values: if self.has_values && !self.blocked { self.dead.bytes() } else { 0 },
+            worth_values: if self.has_values && !self.blocked { self.dead.bytes_from(hole_bytes) } else { 0 },
             sparse: (!self.blocked && !self.has_values && self.view(PackId(0)).is_sparse()).into(),
         }
     }
@@ -379,8 +383,8 @@ impl SpaceAccounting {
 
     /// Whether so many values are dead that punching must not rest: soon, writers would be slowed for it.
     pub(super) fn is_far_behind(&self) -> bool {
-        let Totals { live_values, dead_values, .. } = self.totals;
-        dead_values > live_values / FAR_BEHIND_PARTS
+        let Totals { live_values, worth_values, .. } = self.totals;
+        worth_values > live_values / FAR_BEHIND_PARTS
     }
 
     /// Enters a pack without tables.

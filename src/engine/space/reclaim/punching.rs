@@ -141,7 +141,9 @@ impl ReclaimThread {
             state.count_freed(pack.bytes + holes);
         }
         self.storage.reclaimer.woken.notify_all();
-        state
+        drop(state);
+        self.tell_writers();
+        self.storage.reclaimer.state.lock()
     }
 
     /// Whether holes can be punched at all.
