@@ -18,7 +18,7 @@
 //!   bound to (value table, offset): u32           32     4    checksum of all before it, bound to the id
 //! ```
 //!
-//! A value's stored form is its bytes, or with LZ4 what [`table`](super::table) stores of a block. It has neither header nor
+//! A value's stored form is its bytes, or with LZ4 what a [block](super::table) of that codec stores. It has neither header nor
 //! trailer, so that a value of whole pages takes whole pages.
 //!
 //! **Footprint.** A stored value that begins at a page, and fills whole pages but for a sixteenth of padding, takes all of
