@@ -87,6 +87,21 @@ pub fn wal() -> Vec<u8> {
     out
 }
 
+fn value_table() -> ValueTableRecord {
+    ValueTableRecord {
+        id: TableId(39),
+        extent: Extent { device: DeviceId(0), pack: PackId(12), offset: 4096, length: 5036 },
+        range: KeyRange::new(FIRST.0, FIRST.0),
+        count: 1,
+        gap_bytes: 0,
+    }
+}
+
+fn deaths() -> Deaths {
+    let spans = Spans::new(vec![0..4096, 9000..9300]).expect("they are apart");
+    Deaths { table: TableId(37), count: 2, spans }
+}
+
 pub fn edit() -> Edit {
     let record = TableRecord {
         id: TABLE,
@@ -112,18 +127,6 @@ pub fn edit() -> Edit {
         separate_from: None,
         ttl: Ttl::new(3600),
     };
-    let values = ValueTableRecord {
-        id: TableId(39),
-        extent: Extent { device: DeviceId(0), pack: PackId(12), offset: 4096, length: 5036 },
-        range: KeyRange::new(FIRST.0, FIRST.0),
-        count: 1,
-        gap_bytes: 0,
-    };
-    let deaths = Deaths {
-        table: TableId(37),
-        count: 2,
-        spans: Spans::new(vec![0..4096, 9000..9300]).expect("they are apart"),
-    };
     Edit {
         number: EditNo(7),
         keyspaces: vec![
@@ -143,8 +146,8 @@ pub fn edit() -> Edit {
             add: vec![(1, record)],
             cursors: vec![(1, FIRST.0.into())],
             flushed: Some(Seq(502)),
-            values: vec![values],
-            deaths: vec![deaths],
+            values: vec![value_table()],
+            deaths: vec![deaths()],
         }],
         counters: Counters {
             clock: 1_700_000_000,
