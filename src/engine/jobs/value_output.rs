@@ -44,7 +44,9 @@ pub(crate) struct WrittenValues {
 pub(super) fn is_separated(settings: &TableSettings, stamp: Stamp, value: &[u8]) -> bool {
     let timestamp = if settings.ttl.is_some() { TIMESTAMP_BYTES } else { 0 };
     stamp.kind() == Kind::Put
-        && settings.separate_from.is_some_and(|from| value.len().saturating_sub(timestamp) >= from.get() as usize)
+        && settings
+            .separate_from
+            .is_some_and(|from| value.len().saturating_sub(timestamp) >= from.get() as usize)
 }
 
 impl<C: Deref<Target = JobContext>> Output<C> {
