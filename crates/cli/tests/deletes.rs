@@ -36,12 +36,7 @@ fn chosen_cases_are_measured_stored_and_drawn() {
     let page = std::fs::read_to_string(place.path("deletes.html")).expect("a page");
     assert!(page.contains("What deletes cost") && page.contains("Space of series"), "{page}");
     place.succeed("bench report deletes.json --html again.html");
-    if let Some(browser) = browser::find() {
-        for page in ["deletes.html", "again.html"] {
-            let faults = browser::faults(browser, &place.path(page));
-            assert!(faults.is_empty(), "{page}:\n{}", faults.join("\n"));
-        }
-    }
+    browser::assert_whole(&["deletes.html", "again.html"].map(|page| place.path(page)));
 }
 
 #[test]

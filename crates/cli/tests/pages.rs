@@ -5,18 +5,9 @@ use std::path::Path;
 
 use crate::common::{Workplace, browser};
 
-/// Opens `pages` of a workplace, one after another.
-fn look_at(place: &Workplace, browser: &str, pages: &[String]) {
-    for page in pages {
-        let faults = browser::faults(browser, &place.path(page));
-        assert!(faults.is_empty(), "{page}:\n{}", faults.join("\n"));
-    }
-}
-
 /// Comparisons, figures of papers, calm and maps of layouts, as they were measured.
 #[test]
 fn pages_of_the_stored_runs_are_whole() {
-    let Some(browser) = browser::find() else { return };
     let place = Workplace::new();
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
     let files = std::fs::read_dir(stored).expect("stored runs").map(|entry| entry.expect("an entry").path());
@@ -28,15 +19,14 @@ fn pages_of_the_stored_runs_are_whole() {
     for file in files.filter(is_run) {
         let name = file.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned() + ".html";
         place.succeed(&format!("bench report {} --html {name}", file.display()));
-        pages.push(name);
+        pages.push(place.path(&name));
     }
     assert!(pages.len() >= 10, "{pages:?}");
-    look_at(&place, browser, &pages);
+    browser::assert_whole(&pages);
 }
 
 #[test]
 fn pages_of_short_runs_are_whole() {
-    let Some(browser) = browser::find() else { return };
     let place = Workplace::new();
     let small = "--phases load,a,e --records 2000 --operations 2000 --value-bytes 100";
     place.succeed(&format!("bench ycsb {small} --json one.json --html one.html"));
@@ -44,7 +34,7 @@ fn pages_of_short_runs_are_whole() {
     place.succeed("bench report one.json two.json --html both.html");
     place.write("holes.json", HOLES);
     place.succeed("bench report holes.json --html holes.html");
-    look_at(&place, browser, &["one.html", "both.html", "holes.html"].map(str::to_owned));
+    browser::assert_whole(&["one.html", "both.html", "holes.html"].map(|page| place.path(page)));
 }
 
 /// Of `terrace bench punch`, which writes gigabytes, with two sizes of holes and two parts of its churn.
@@ -83,7 +73,7 @@ fn what_is_cut_off_is_found() {
         ("style=\"max-width: none\"", "x=\"1\" width=\"9\"", 1),
     ] {
         place.write("page.html", page(picture, rect));
-        let faults = browser::faults(browser, &place.path("page.html"));
+        let faults = browser::faults(browser, &[place.path("page.html")]);
         assert_eq!(faults.len(), count, "{picture} {rect}: {faults:?}");
     }
 }

@@ -27,12 +27,7 @@ fn sizes_are_measured_stored_and_drawn() {
     let page = std::fs::read_to_string(place.path("values.html")).expect("a page");
     assert!(page.contains("What large values cost") && page.contains("values of mix"), "{page}");
     place.succeed("bench report values.json --html again.html");
-    if let Some(browser) = browser::find() {
-        for page in ["values.html", "again.html"] {
-            let faults = browser::faults(browser, &place.path(page));
-            assert!(faults.is_empty(), "{page}:\n{}", faults.join("\n"));
-        }
-    }
+    browser::assert_whole(&["values.html", "again.html"].map(|page| place.path(page)));
 }
 
 #[test]

@@ -21,8 +21,8 @@ const NAME_MARGIN: u32 = 10;
 /// Room beside the title of the vertical axis, whose letters are higher than the drawing library believes.
 const MARGIN_LEFT: u32 = 3;
 const TOP: u32 = 10;
-/// Room for the half of the last label below the lines, of seven letters.
-const RIGHT: u32 = 26;
+/// Room to the right at least: for the half of a label of seven letters below the end of the lines.
+const RIGHT_MIN: u32 = 26;
 const BOTTOM: u32 = 40;
 const LANE: u32 = 13;
 pub const GRID: RGBColor = RGBColor(218, 218, 218);
@@ -79,6 +79,15 @@ impl Chart {
         LEFT_MIN.max(longest * NAME_LETTER + NAME_MARGIN)
     }
 
+    /// Room to the right of the lines: for what the last label below them does not find before their end.
+    fn right(&self) -> u32 {
+        let (begin, end) = self.x.ends;
+        let Some((place, words)) = self.x.ticks.last() else { return RIGHT_MIN };
+        let pixels = f64::from(WIDTH - self.left() - RIGHT_MIN);
+        let before_the_end = ((end - place) / (end - begin) * pixels) as u32;
+        RIGHT_MIN.max((words.len() as u32 * LETTER_WIDTH / 2).saturating_sub(before_the_end))
+    }
+
     /// Height of the lines with their axes: the title of the vertical one is centred beside the lines.
     fn height(&self) -> u32 {
         HEIGHT_MIN.max(self.y.title.len() as u32 * LETTER_WIDTH + BOTTOM)
@@ -91,7 +100,7 @@ impl Chart {
         let mut chart = ChartBuilder::on(&lines)
             .margin_top(TOP)
             .margin_left(MARGIN_LEFT)
-            .margin_right(RIGHT)
+            .margin_right(self.right())
             .x_label_area_size(BOTTOM)
             .y_label_area_size(self.left() - MARGIN_LEFT)
             .build_cartesian_2d(&self.x, &self.y)?;
@@ -142,8 +151,8 @@ impl Chart {
 
     /// A pixel of a lane is marked if anything went on in its time.
     fn draw_lanes(&self, area: &Area) -> Drawn<()> {
-        let left = self.left();
-        let pixels = f64::from(WIDTH - left - RIGHT);
+        let (left, right) = (self.left(), self.right());
+        let pixels = f64::from(WIDTH - left - right);
         let (low, high) = self.x.ends;
         let pixel = |value: f64| {
             let place = self.x.place(value).unwrap_or(low);
@@ -153,7 +162,7 @@ impl Chart {
         for (row, lane) in self.lanes.iter().enumerate() {
             let (top, middle) = (row as i32 * LANE as i32, row as i32 * LANE as i32 + LANE as i32 / 2);
             area.draw(&Text::new(lane.name.clone(), (left as i32 - 6, middle), style.clone()))?;
-            let ends = (left as i32, (WIDTH - RIGHT) as i32);
+            let ends = (left as i32, (WIDTH - right) as i32);
             area.draw(&PathElement::new(vec![(ends.0, middle), (ends.1, middle)], GRID))?;
             let spans = lane.marks.iter().map(|(from, to)| (pixel(*from), pixel(*to) + 1));
             for (from, to) in united(spans.collect()) {
