@@ -6,17 +6,15 @@
 mod subject;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 use terrace_bench::calm::{self as bench, CalmRun, EngineReport, Settings, Subject};
-use terrace_bench::report::{Provenance, Stored};
 
 use self::subject::Measured;
+use crate::apart::{self, Outputs, plain};
 use crate::child;
-use crate::machine::commit;
 use crate::store::{Durability, Engine, Opening};
 
 /// First argument of this program that asks for this.
@@ -110,13 +108,8 @@ pub struct Arguments {
     #[arg(long)]
     path: Option<PathBuf>,
 
-    /// Also write everything to this file, as one object
-    #[arg(long)]
-    json: Option<PathBuf>,
-
-    /// Also draw it on a page of HTML in this file, which needs no other
-    #[arg(long)]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// Which records are asked for.
@@ -147,36 +140,20 @@ pub fn main(arguments: &Arguments) -> Result<()> {
     settings.check().map_err(plain)?;
     let opening = arguments.opening(&settings)?;
     child::handle_interrupts()?;
-    let root = match &arguments.path {
-        None => tempfile::tempdir()?,
-        Some(path) => {
-            std::fs::create_dir_all(path)?;
-            tempfile::tempdir_in(path)?
-        }
-    };
-    let mut calm = Vec::new();
+    let root = apart::root(arguments.path.as_deref())?;
+    let mut calm: Vec<EngineReport> = Vec::new();
     for &engine in &arguments.engines {
         let root = root.path().to_owned();
         let job = Job { engine, opening, settings: settings.clone(), root };
-        calm.push(job.run_apart().with_context(|| engine.name())?);
+        calm.push(apart::ask(CALM_TURN, &job).with_context(|| engine.name())?);
     }
-    let provenance = Provenance { commit: commit(), ..Provenance::here() };
+    let provenance = apart::provenance();
     let wrong: u64 = calm.iter().map(|engine| engine.wrong).sum();
     let run = CalmRun { provenance, seed: settings.seed, settings, calm };
     print!("{}", bench::text(&run));
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string_pretty(&run)? + "\n")?;
-    }
-    if let Some(path) = &arguments.html {
-        let stored = Stored::new("calm", serde_json::to_value(&run)?).map_err(plain)?;
-        std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?;
-    }
+    arguments.outputs.write(CALM, &run)?;
     ensure!(wrong == 0, "{wrong} wrong answers");
     Ok(())
-}
-
-fn plain(error: terrace_bench::Error) -> anyhow::Error {
-    anyhow!("{error}")
 }
 
 impl Arguments {
@@ -216,16 +193,6 @@ impl Arguments {
 }
 
 impl Job {
-    /// Runs it in a process of its own, which says what it does on standard error.
-    fn run_apart(&self) -> Result<EngineReport> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(CALM_TURN).arg(serde_json::to_string(self)?);
-        let running = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let output = child::watched(running)?;
-        ensure!(output.status.success(), "{}", output.status);
-        Ok(serde_json::from_slice(&output.stdout)?)
-    }
-
     /// Measures in this process.
     fn run(&self) -> Result<EngineReport> {
         let name = self.engine.name();
@@ -246,10 +213,7 @@ impl Job {
 /// # Errors
 /// The one that runs it is gone or asked for something else; or whatever the engine reports.
 pub fn turn(job: &str) -> Result<()> {
-    child::die_with_parent()?;
-    let job: Job = serde_json::from_str(job)?;
-    println!("{}", serde_json::to_string(&job.run()?)?);
-    Ok(())
+    apart::answer(job, Job::run)
 }
 
 #[cfg(test)]

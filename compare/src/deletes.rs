@@ -6,18 +6,16 @@
 mod subject;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use serde::{Deserialize, Serialize};
 use terrace_bench::deletes::{self as bench, CASES, Choice, DeletesRun, Terrace};
-use terrace_bench::report::{Provenance, Stored};
 
 use self::subject::Peer;
+use crate::apart::{self, Outputs, plain};
 use crate::child;
-use crate::machine::commit;
 use crate::store::Engine;
 
 /// First argument of this program that asks for this.
@@ -62,13 +60,8 @@ pub struct Arguments {
     #[arg(long)]
     dir: Option<PathBuf>,
 
-    /// Also write everything to this file: an array with an object for each engine
-    #[arg(long)]
-    json: Option<PathBuf>,
-
-    /// Also draw it on a page of HTML in this file, which needs no other
-    #[arg(long)]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 fn names() -> PossibleValuesParser {
@@ -98,33 +91,17 @@ pub fn main(arguments: &Arguments) -> Result<()> {
         ensure!((0.0..=86_400.0).contains(&seconds), "--seconds and --rest-seconds take 0 to a day");
     }
     child::handle_interrupts()?;
-    let root = match &arguments.dir {
-        None => tempfile::tempdir()?,
-        Some(dir) => {
-            std::fs::create_dir_all(dir)?;
-            tempfile::tempdir_in(dir)?
-        }
-    };
-    let provenance = Provenance { commit: commit(), ..Provenance::here() };
+    let root = apart::root(arguments.dir.as_deref())?;
+    let provenance = apart::provenance();
     let mut runs = Vec::new();
     for &engine in &arguments.engines {
         let job = arguments.job(engine, root.path().to_owned());
-        let run = job.run_apart().with_context(|| engine.name())?;
+        let run = apart::ask(DELETES_TURN, &job).with_context(|| engine.name())?;
         runs.push(DeletesRun { provenance: provenance.clone(), ..run });
     }
     print!("{}", bench::beside(&runs));
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string_pretty(&runs)? + "\n")?;
-    }
-    if let Some(path) = &arguments.html {
-        let stored = Stored::new("deletes", serde_json::to_value(&runs)?).map_err(plain)?;
-        std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?;
-    }
+    arguments.outputs.write(DELETES, &runs)?;
     Ok(())
-}
-
-fn plain(error: terrace_bench::Error) -> anyhow::Error {
-    anyhow!("{error}")
 }
 
 impl Arguments {
@@ -143,16 +120,6 @@ impl Arguments {
 }
 
 impl Job {
-    /// Runs it in a process of its own, which says what it does on standard error.
-    fn run_apart(&self) -> Result<DeletesRun> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(DELETES_TURN).arg(serde_json::to_string(self)?);
-        let running = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let output = child::watched(running)?;
-        ensure!(output.status.success(), "{}", output.status);
-        Ok(serde_json::from_slice(&output.stdout)?)
-    }
-
     /// Measures in this process.
     fn run(&self) -> Result<DeletesRun> {
         let choice = Choice {
@@ -181,10 +148,7 @@ impl Job {
 /// # Errors
 /// The one that runs it is gone or asked for something else; or whatever the engine reports.
 pub fn turn(job: &str) -> Result<()> {
-    child::die_with_parent()?;
-    let job: Job = serde_json::from_str(job)?;
-    println!("{}", serde_json::to_string(&job.run()?)?);
-    Ok(())
+    apart::answer(job, Job::run)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! for tools that count, [`calm`] measures whether clients notice the work of the background, [`deletes`]
 //! what deletes cost, and [`values`] what large values cost.
 
+mod apart;
 mod arguments;
 mod barriers;
 mod calibration;

@@ -6,18 +6,17 @@
 mod subject;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Parser;
 use serde::{Deserialize, Serialize};
-use terrace_bench::report::{Provenance, Stored};
 use terrace_bench::values::{self as bench, Cell, Choice, Role, Separation, Size, Terrace, ValuesRun};
 
 use self::subject::{Peer, Settled};
+use crate::apart::{self, Outputs, plain};
 use crate::cgroup::MemoryLimit;
 use crate::child;
-use crate::machine::{commit, touch_memory};
+use crate::machine::touch_memory;
 use crate::store::Engine;
 
 /// First argument of this program that asks for this.
@@ -96,13 +95,8 @@ pub struct Arguments {
     #[arg(long)]
     dir: Option<PathBuf>,
 
-    /// Also write everything to this file
-    #[arg(long)]
-    json: Option<PathBuf>,
-
-    /// Also draw it on a page of HTML in this file, which needs no other
-    #[arg(long)]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 
     /// Also write the tables, which standard output gets, to this file
     #[arg(long)]
@@ -165,13 +159,7 @@ pub fn main(arguments: &Arguments) -> Result<()> {
         );
     }
     child::handle_interrupts()?;
-    let root = match &arguments.dir {
-        None => tempfile::tempdir()?,
-        Some(dir) => {
-            std::fs::create_dir_all(dir)?;
-            tempfile::tempdir_in(dir)?
-        }
-    };
+    let root = apart::root(arguments.dir.as_deref())?;
     let choice = arguments.choice(root.path().to_owned())?;
     let limit_bytes = arguments.limit_bytes(&choice);
     if let Some(Err(error)) = limit_bytes.map(MemoryLimit::new) {
@@ -180,24 +168,14 @@ pub fn main(arguments: &Arguments) -> Result<()> {
     touch_memory();
     let cells = arguments.cells(&choice, limit_bytes)?;
     let run = choice.run(cells);
-    let run = ValuesRun { provenance: Provenance { commit: commit(), ..run.provenance }, ..run };
+    let run = ValuesRun { provenance: apart::provenance(), ..run };
     let markdown = bench::markdown(&run);
     print!("{markdown}");
     if let Some(path) = &arguments.markdown {
         std::fs::write(path, &markdown)?;
     }
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string(&run)? + "\n")?;
-    }
-    if let Some(path) = &arguments.html {
-        let stored = Stored::new("values", serde_json::to_value(&run)?).map_err(plain)?;
-        std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?;
-    }
+    arguments.outputs.write(VALUES, &run)?;
     Ok(())
-}
-
-fn plain(error: terrace_bench::Error) -> anyhow::Error {
-    anyhow!("{error}")
 }
 
 impl Arguments {
@@ -316,16 +294,12 @@ impl Job {
     }
 
     fn run_apart(&self) -> Result<Cell> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(VALUES_TURN).arg(serde_json::to_string(self)?);
-        let running = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let output = child::watched(running)?;
+        let asked = apart::ask(VALUES_TURN, self);
         // What it has left behind when it was killed would take the space of those that follow.
         std::fs::read_dir(&self.root)?.flatten().for_each(|left| {
             std::fs::remove_dir_all(left.path()).ok();
         });
-        ensure!(output.status.success(), "{}", output.status);
-        Ok(serde_json::from_slice(&output.stdout)?)
+        asked
     }
 
     fn engine(&self) -> Result<Box<dyn bench::Engine>> {
@@ -366,10 +340,7 @@ impl Job {
 /// # Errors
 /// The one that runs it is gone or asked for something else; or whatever the engine reports.
 pub fn turn(job: &str) -> Result<()> {
-    child::die_with_parent()?;
-    let job: Job = serde_json::from_str(job)?;
-    println!("{}", serde_json::to_string(&job.run()?)?);
-    Ok(())
+    apart::answer(job, Job::run)
 }
 
 #[cfg(test)]
