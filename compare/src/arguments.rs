@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
 use crate::records::VALUE_BYTES;
 use crate::scorecard::Workload;
@@ -120,7 +120,7 @@ impl Arguments {
         let (engines, workloads) = if self.quick {
             (vec![Engine::Terrace, Engine::Rocksdb, Engine::Lmdb], Workload::quick())
         } else {
-            (peers(), Workload::value_variants().to_vec())
+            (peers(), Workload::scorecard())
         };
         let or = |given: Option<u64>, quick, full| given.unwrap_or(if self.quick { quick } else { full });
         let given = |given: &[Engine], default| if given.is_empty() { default } else { given.to_vec() };

@@ -1,11 +1,11 @@
-//! The twelve workloads: which phases each of them has, how long they may take, and which of them share a store.
+//! The workloads: which phases each of them has, how long they may take, and which of them share a store.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use terrace_bench::ycsb::keys::InsertOrder;
 
 use crate::store::{Direction, Durability};
-use crate::work::{Choice, Work};
+use crate::work::{Choice, KEYS_AT_ONCE, Work};
 
 /// A workload of the scorecard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum Workload {
     YcsbA,
     /// 5 % updates; half read-modify-write; reads of the latest with 5 % inserts
     YcsbBdf,
+    /// More lookups and scans: by 4 threads, of absent keys, 10 and 100 at once, of 1 and 1,000 rows; not of the scorecard
+    Reads,
     /// Scans of up to 100 rows, 5 % inserts
     YcsbE,
     /// Updates of any of more large records than memory holds
@@ -76,6 +78,11 @@ impl Workload {
             Self::Tail => Group::Tail,
             _ => Group::Small,
         }
+    }
+
+    /// Those of the scorecard.
+    pub fn scorecard() -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|&workload| workload != Self::Reads).collect()
     }
 
     /// Those of the quick run.
@@ -154,12 +161,18 @@ const PHASES: &[Phase] = &[
     timed(phase("load-r", Workload::LoadR, Work::Load, UNIFORM, 1, 60.0)),
     phase("get-u-1", Workload::GetU, Work::Gets { absent: 10 }, UNIFORM, 1, 5.0),
     phase("get-u-2", Workload::GetU, Work::Gets { absent: 10 }, UNIFORM, 2, 5.0),
-    phase("multiget-u", Workload::GetU, Work::MultiGets, UNIFORM, 2, 5.0),
+    phase("multiget-u", Workload::GetU, Work::MultiGets { keys: KEYS_AT_ONCE }, UNIFORM, 2, 5.0),
     phase("get-z", Workload::GetZ, Work::Gets { absent: 0 }, ZIPFIAN, 2, 10.0),
     phase("scan-10", Workload::Scan, Work::Scans { rows: 10, direction: FORWARD }, UNIFORM, 2, 4.0),
     phase("scan-100", Workload::Scan, Work::Scans { rows: 100, direction: FORWARD }, UNIFORM, 2, 4.0),
     phase("scan-100-back", Workload::Scan, Work::Scans { rows: 100, direction: BACKWARD }, UNIFORM, 2, 3.0),
     phase("scan-full", Workload::Scan, Work::FullScans, UNIFORM, 1, 4.0),
+    phase("get-u-4", Workload::Reads, Work::Gets { absent: 10 }, UNIFORM, 4, 4.0),
+    phase("get-absent", Workload::Reads, Work::Gets { absent: 100 }, UNIFORM, 2, 4.0),
+    phase("multiget-10", Workload::Reads, Work::MultiGets { keys: 10 }, UNIFORM, 2, 4.0),
+    phase("multiget-100", Workload::Reads, Work::MultiGets { keys: 100 }, UNIFORM, 2, 4.0),
+    phase("scan-1", Workload::Reads, Work::Scans { rows: 1, direction: FORWARD }, UNIFORM, 2, 4.0),
+    phase("scan-1000", Workload::Reads, Work::Scans { rows: 1000, direction: FORWARD }, UNIFORM, 2, 4.0),
     timed(phase("ycsb-a", Workload::YcsbA, mix(50, 0, 0), ZIPFIAN, 2, 20.0)),
     timed(phase("ycsb-b", Workload::YcsbBdf, mix(5, 0, 0), ZIPFIAN, 2, 8.0)),
     timed(phase("ycsb-f", Workload::YcsbBdf, mix(0, 50, 0), ZIPFIAN, 2, 8.0)),
@@ -172,7 +185,7 @@ const PHASES: &[Phase] = &[
     timed(phase("overwrite-l", Workload::OverwriteL, mix(100, 0, 0), UNIFORM, 2, 25.0)),
     phase("get-l", Workload::GetL, Work::Gets { absent: 0 }, UNIFORM, 2, 5.0),
     phase("get-l-zipf", Workload::GetL, Work::Gets { absent: 0 }, ZIPFIAN, 2, 5.0),
-    phase("multiget-l", Workload::GetL, Work::MultiGets, UNIFORM, 2, 5.0),
+    phase("multiget-l", Workload::GetL, Work::MultiGets { keys: KEYS_AT_ONCE }, UNIFORM, 2, 5.0),
     timed(phase("tail", Workload::Tail, mix(50, 0, 0), ZIPFIAN, 2, 40.0)),
 ];
 
@@ -185,11 +198,11 @@ mod tests {
     #[test]
     fn every_workload_has_phases_and_every_phase_a_name_of_its_own() {
         let all = Workload::value_variants();
-        assert_eq!(all.len(), 12);
+        assert_eq!((all.len(), Workload::scorecard().len()), (13, 12));
         let in_groups: Vec<Phase> = GROUPS.iter().flat_map(|&group| phases(group, all)).collect();
         assert_eq!(in_groups.len(), PHASES.len());
         let covered: BTreeSet<Workload> = in_groups.iter().map(|phase| phase.workload).collect();
-        assert_eq!(covered.len(), 12);
+        assert_eq!(covered.len(), 13);
         let names: BTreeSet<&str> = in_groups.iter().map(|phase| phase.name).collect();
         assert_eq!(names.len(), PHASES.len());
     }

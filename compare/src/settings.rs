@@ -153,14 +153,12 @@ impl Settings {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use clap::ValueEnum;
-
     use super::*;
 
     pub fn full() -> Settings {
         Settings {
             engines: vec![Engine::Terrace, Engine::Lmdb],
-            workloads: Workload::value_variants().to_vec(),
+            workloads: Workload::scorecard(),
             rounds: 2,
             records: 10_000_000,
             value_bytes: 100,

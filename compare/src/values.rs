@@ -119,7 +119,7 @@ impl std::str::FromStr for Contender {
             TERRACE => Self::Separated,
             TERRACE_NEVER => Self::Whole,
             _ => match Engine::try_from(name.to_owned())? {
-                engine if engine.is_terrace() || matches!(engine, Engine::Shaped(_) | Engine::Empty) => {
+                engine if engine.is_terrace() || matches!(engine, Engine::Shaped(_)) || !engine.is_store() => {
                     bail!("{name} is no peer of {TERRACE} and {TERRACE_NEVER}")
                 }
                 engine => Self::Peer(engine),

@@ -11,7 +11,7 @@ use terrace_bench::generator::{Rng, ScrambledZipfian, SkewedLatest};
 use crate::records::{ABSENT, Format, KEY_BYTES, consume, first_insert};
 use crate::store::{Direction, Store};
 
-/// Keys of one call of [`Store::multi_get`].
+/// Keys of one call of [`Store::multi_get`], in the scorecard.
 pub const KEYS_AT_ONCE: usize = 32;
 
 /// Most records of a batch, and so most keys of one operation.
@@ -32,8 +32,8 @@ pub enum Work {
     LoadBatches,
     /// Lookups, so many percent of them of keys that are not there.
     Gets { absent: u64 },
-    /// Lookups of [`KEYS_AT_ONCE`] keys at a time.
-    MultiGets,
+    /// Lookups of so many keys at a time.
+    MultiGets { keys: usize },
     /// Scans of so many rows.
     Scans { rows: u64, direction: Direction },
     /// Scans of everything.
@@ -48,7 +48,7 @@ impl Work {
     /// Keys of one operation.
     pub fn width(self) -> usize {
         match self {
-            Self::MultiGets => KEYS_AT_ONCE,
+            Self::MultiGets { keys } => keys,
             Self::LoadBatches => BATCH,
             _ => 1,
         }
@@ -178,12 +178,10 @@ impl Chunk {
                 effect.rows = found.into();
             }
             Operation::MultiGet => {
-                let keys: [&[u8]; KEYS_AT_ONCE] = std::array::from_fn(|at| self.key(first + at));
+                let keys: Vec<&[u8]> = (0..self.width).map(|at| self.key(first + at)).collect();
                 let found = store.multi_get(&keys, &mut see)?;
-                ensure!(
-                    !exact || found == KEYS_AT_ONCE,
-                    "found {found} of {KEYS_AT_ONCE} keys that are there"
-                );
+                let count = keys.len();
+                ensure!(!exact || found == count, "found {found} of {count} keys that are there");
                 effect.rows = found as u64;
             }
             Operation::Put | Operation::Insert => {
@@ -312,7 +310,7 @@ impl<'a> Maker<'a> {
             Work::Load => Operation::Put,
             Work::LoadBatches => Operation::Batch,
             Work::Gets { absent } => Operation::Get { present: percent >= absent },
-            Work::MultiGets => Operation::MultiGet,
+            Work::MultiGets { .. } => Operation::MultiGet,
             Work::Scans { rows, direction } => Operation::Scan { rows, direction },
             Work::FullScans => Operation::Scan { rows: u64::MAX, direction: forward },
             Work::Mix { updates, .. } if percent < updates => Operation::Put,

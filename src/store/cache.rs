@@ -9,12 +9,15 @@
 //!   so that no reader waits for one to be opened after a compaction.
 //! * **Partitions** of the index and filter of a large table are opened one by one, and kept by the same rules: in the open
 //!   table while the share allows it, and else beside the blocks.
+//! * **Pointers.** An open table has a pointer to each of its cached blocks ([`block_pointers`]), so that a reader finds it
+//!   without the hash table.
 //! * **Frames.** All other entries lie in [`Frames`], whose memory is the rest of the budget. Their contents take a
 //!   little less than that, since some frames are always free.
 //!
 //! `docs/design/read.md` says what is kept and why.
 
 mod admission;
+mod block_pointers;
 pub(crate) mod buffers;
 mod entries;
 pub(crate) mod frames;
@@ -30,6 +33,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use self::admission::Admission;
+pub(crate) use self::block_pointers::{BlockPointers, HeldBlock};
+use self::block_pointers::{Resident, Shown, Turns};
 use self::entries::Entries;
 use super::stripes::Stripes;
 use super::table::{TablePlace, TableReader};
@@ -75,7 +80,7 @@ const CAPACITY_STEPS: u64 = 64;
 
 #[derive(Clone, Debug)]
 enum Entry {
-    Block(Block),
+    Block(Arc<Resident>),
     Row(Row),
     /// A value that lies apart from its key.
     Value(Buffer),
@@ -88,7 +93,7 @@ impl Entry {
     /// What it lies in.
     fn buffers(&self) -> impl Iterator<Item = &Buffer> {
         let (single, span, pinned) = match self {
-            Self::Block(block) => (Some(block.buffer()), None, None),
+            Self::Block(resident) => (Some(resident.block().buffer()), None, None),
             Self::Row(row) => (Some(&row.buffer), None, None),
             Self::Value(value) => (Some(value), None, None),
             Self::Span(span) => (None, Some(span.buffers()), None),
@@ -101,7 +106,8 @@ impl Entry {
     /// Bytes of memory that it takes, and how many of those are in no frame.
     fn memory(&self) -> (usize, usize) {
         let others = match self {
-            Self::Block(_) | Self::Row(_) | Self::Value(_) => 0,
+            Self::Block(_) => Resident::BYTES,
+            Self::Row(_) | Self::Value(_) => 0,
             Self::Span(span) => span.blocks_bytes(),
             Self::PinnedTable(pinned) => return pinned.memory(),
             Self::Table(table) => table.memory_bytes(),
@@ -113,20 +119,21 @@ impl Entry {
     }
 }
 
-/// An entry, with its charge for memory outside of frames and its share of its table's heat.
+/// An entry, with its charge for memory outside of frames, its share of its table's heat, and what leads to it.
 #[derive(Debug)]
 struct Kept {
     entry: Entry,
     _charge: Option<Charge>,
     _warm: Option<Warm>,
+    _shown: Option<Shown>,
 }
 
-/// A clone is for a reader and carries no charge and no heat: the entry in the cache counts once. (A shared charge would cost
-/// each lookup a wait for memory.)
+/// A clone is for a reader and carries none of these: the entry in the cache counts once. (A shared charge would cost each
+/// lookup a wait for memory.)
 impl Clone for Kept {
     #[inline]
     fn clone(&self) -> Self {
-        Self { entry: self.entry.clone(), _charge: None, _warm: None }
+        Self { entry: self.entry.clone(), _charge: None, _warm: None, _shown: None }
     }
 }
 
@@ -171,6 +178,7 @@ pub(crate) struct TableCache {
     found: Found,
     counts: Stripes<Counts>,
     admission: Admission,
+    turns: Turns,
     kinds: Kinds,
 }
 
@@ -216,6 +224,11 @@ impl Deref for OpenTable<'_> {
     }
 }
 
+/// Where block `at` of a table lies. There must be one.
+fn handle_of(table: &TableReader, at: usize) -> BlockHandle {
+    table.handle(at).expect("invariant: blocks are asked for by their numbers")
+}
+
 /// The key of a block.
 fn key_of(table: &TableReader, handle: BlockHandle) -> (TableId, u64) {
     let id = if planted!("cache-key-reused") { TableId(0) } else { table.id() };
@@ -239,6 +252,7 @@ impl TableCache {
             found: Found::default(),
             counts: Default::default(),
             admission: Admission::default(),
+            turns: Turns::default(),
             kinds: Kinds::default(),
         }
     }
@@ -288,6 +302,17 @@ impl TableCache {
 
     /// Keeps `entry`, unless it is too large. `warm` is what it adds to its table's heat.
     fn keep(&self, key: (TableId, u64), entry: Entry, warm: Option<Warm>) {
+        self.keep_shown(key, entry, warm, || None);
+    }
+
+    /// As [`TableCache::keep`]. Before that, `show` lets a pointer lead to the entry.
+    fn keep_shown(
+        &self,
+        key: (TableId, u64),
+        entry: Entry,
+        warm: Option<Warm>,
+        show: impl FnOnce() -> Option<Shown>,
+    ) {
         let (bytes, apart) = entry.memory();
         let is_wanted = self.kinds.of != Cached::OpenTables || matches!(entry, Entry::Table(_));
         if !is_wanted || !self.keeps(bytes) {
@@ -296,7 +321,17 @@ impl TableCache {
         let (TableId(table), offset) = key;
         entry.buffers().for_each(|buffer| buffer.set_tag([table, offset]));
         let charge = (apart > 0).then(|| self.frames.charge(apart as u64, self));
-        self.entries.insert(key, Kept { entry, _charge: charge, _warm: warm });
+        self.turns.take_in(bytes as u64, self.entries.capacity());
+        self.entries.insert(key, Kept { entry, _charge: charge, _warm: warm, _shown: show() });
+    }
+
+    /// Keeps a block, and lets the pointer of its table lead to it. The least recently used goes first only if every use is
+    /// told: a cache by recency has no pointers.
+    fn keep_block(&self, table: &TableReader, at: usize, block: &Arc<Resident>, warm: Option<Warm>) {
+        let has_pointers = self.kinds.of == Cached::Everything;
+        self.keep_shown(key_of(table, handle_of(table, at)), Entry::Block(block.clone()), warm, || {
+            has_pointers.then(|| table.pointers().show(at, block))
+        });
     }
 
     /// A buffer for something that may be kept.
@@ -389,20 +424,22 @@ impl TableCache {
         Some(charge)
     }
 
-    /// A block of a table, from memory if it is there.
-    pub(crate) fn block(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
-        match self.lookup(table, handle) {
-            Some(block) => Ok(block),
-            None => self.read(table, handle, cause),
+    /// Block `at` of a table, from memory if it is there.
+    #[inline]
+    pub(crate) fn block(&self, table: &TableReader, at: usize, cause: ReadCause) -> Result<HeldBlock> {
+        match self.lookup(table, at) {
+            Some(found) => Ok(found),
+            None => self.read(table, at, cause),
         }
     }
 
     /// As [`TableCache::block`], for a block that is not in memory.
-    pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
-        let block = self.read_past(table, handle, cause)?;
+    pub(crate) fn read(&self, table: &TableReader, at: usize, cause: ReadCause) -> Result<HeldBlock> {
+        let handle = handle_of(table, at);
+        let resident = Resident::new(self.read_past(table, handle, cause)?);
         let warm = if cause.is_users() { table.warm(handle.length.into()) } else { None };
-        self.keep(key_of(table, handle), Entry::Block(block.clone()), warm);
-        Ok(block)
+        self.keep_block(table, at, &resident, warm);
+        Ok(HeldBlock::resident(resident))
     }
 
     /// Reads a block that is not to be kept.
@@ -417,18 +454,18 @@ impl TableCache {
         let mut buffer = self.frame(place.length(handle)?);
         if let Some(bytes) = buffer.get_mut() {
             let length = bytes.len() as u64;
-            self.timed(table, (handle, length), cause, || {
+            self.timed(table, length, cause, || {
                 place.read(cause, handle.offset..handle.end(), bytes)
             })?;
         }
         place.block(handle, &buffer, 0, |bytes| self.frame(bytes))
     }
 
-    /// Counts a read of so many bytes, the block or span under `handle`, and how long it takes.
+    /// Counts a read of so many bytes of `table`, and how long it takes.
     fn timed<T>(
         &self,
         table: &TableReader,
-        (handle, length): (BlockHandle, u64),
+        length: u64,
         cause: ReadCause,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
@@ -442,29 +479,43 @@ impl TableCache {
         {
             table.was_read(length, age);
         }
-        let counts = self.stripe(table.id(), handle.offset >> 12);
+        let counts = self.counts.mine();
         counts.reads.fetch_add(1, Relaxed);
         counts.read_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);
         Ok(done)
     }
 
-    fn stripe(&self, table: TableId, place: u64) -> &Counts {
-        self.counts.at(table.0 ^ place)
+    /// Block `at` of a table, if it is in memory.
+    #[inline]
+    pub(crate) fn lookup(&self, table: &TableReader, at: usize) -> Option<HeldBlock> {
+        let Some(held) = table.pointers().load(at) else { return self.lookup_by_key(table, at) };
+        self.counts.mine().hits.fetch_add(1, Relaxed);
+        if held.as_resident().is_some_and(|resident| resident.is_first_use(self.turns.now()))
+            && !planted!("use-through-a-pointer-not-told")
+        {
+            self.entry(&key_of(table, handle_of(table, at)));
+        }
+        Some(held)
     }
 
-    /// A block of a table, if it is in memory.
-    pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
-        let counts = self.stripe(table.id(), handle.offset >> 12);
-        let entry = self.entry(&key_of(table, handle));
-        if let Some(Entry::Block(block)) = entry {
+    /// As [`TableCache::lookup`], of a block to which no pointer leads.
+    #[inline(never)]
+    fn lookup_by_key(&self, table: &TableReader, at: usize) -> Option<HeldBlock> {
+        let handle = handle_of(table, at);
+        let counts = self.counts.mine();
+        if let Some(Entry::Block(resident)) = self.entry(&key_of(table, handle)) {
             counts.hits.fetch_add(1, Relaxed);
-            return Some(block);
+            if self.kinds.of == Cached::Everything {
+                // It was kept while nobody had this reader of its table.
+                self.keep_block(table, at, &resident, table.warm(handle.length.into()));
+            }
+            return Some(HeldBlock::resident(resident));
         }
-        let block = self.block_of_pinned(table, handle);
-        if block.is_none() {
+        let found = self.block_of_pinned(table, at);
+        if found.is_none() {
             counts.misses.fetch_add(1, Relaxed);
         }
-        block
+        found
     }
 
     /// Drops the blocks of a table that has left the tree, so that others can use their memory at once. Its rows stay

@@ -1,11 +1,38 @@
 //! Counters that many threads add to and few read.
 //!
 //! Threads that add to the same counter wait for its cache line, which costs a lookup as much as a filter probe does.
-//! So each counter exists several times, each copy in a cache line of its own. A thread chooses its copy by the place
-//! in the table or file that it reads. Whoever reads the counter adds up all copies.
+//! So each counter exists several times, each copy in a cache line of its own, and each thread has one of them: it stays in
+//! the cache of the thread's processor. Whoever reads the counter adds up all copies.
 
-/// As many as threads seldom meet in.
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// More threads than this share copies.
 const STRIPES: usize = 16;
+
+/// The number of the next thread.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The copy of this thread, once it has one.
+    static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The number of this thread's copy.
+#[inline]
+fn mine() -> usize {
+    match MINE.get() {
+        usize::MAX => first(),
+        mine => mine,
+    }
+}
+
+#[cold]
+fn first() -> usize {
+    let mine = THREADS.fetch_add(1, Relaxed) % STRIPES;
+    MINE.set(mine);
+    mine
+}
 
 /// Several `T`, each in a cache line of its own.
 #[derive(Debug, Default)]
@@ -16,10 +43,10 @@ pub(crate) struct Stripes<T>([Line<T>; STRIPES]);
 struct Line<T>(T);
 
 impl<T> Stripes<T> {
-    /// That of a `place`: any number whose low bits differ from one place to the next.
+    /// That of this thread.
     #[inline]
-    pub(crate) fn at(&self, place: u64) -> &T {
-        &self.0[place as usize % STRIPES].0
+    pub(crate) fn mine(&self) -> &T {
+        &self.0[mine() % STRIPES].0
     }
 
     /// All of them.
@@ -31,14 +58,22 @@ impl<T> Stripes<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::sync::atomic::AtomicU64;
 
     #[test]
-    fn all_places_together_are_all_there_is() {
+    fn all_threads_together_are_all_there_is() {
         let stripes = Stripes::<AtomicU64>::default();
-        (0..1000).for_each(|place| _ = stripes.at(place).fetch_add(place, Relaxed));
-        assert_eq!(stripes.iter().map(|stripe| stripe.load(Relaxed)).sum::<u64>(), 499_500);
-        let [one, next] = [7, 8].map(|place| std::ptr::from_ref(stripes.at(place)) as usize);
-        assert!(next - one >= 64);
+        let place = || std::ptr::from_ref(stripes.mine()).addr();
+        let places: Vec<usize> = std::thread::scope(|scope| {
+            let count = || {
+                (0..1000).for_each(|number| _ = stripes.mine().fetch_add(number, Relaxed));
+                place()
+            };
+            let threads: Vec<_> = (0..2 * STRIPES).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(stripes.iter().map(|stripe| stripe.load(Relaxed)).sum::<u64>(), 2 * 16 * 499_500);
+        assert_eq!(place(), place());
+        assert!(places.iter().any(|other| other.abs_diff(places[0]) >= 64));
     }
 }

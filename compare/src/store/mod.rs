@@ -12,6 +12,7 @@ mod lmdb;
 mod redb;
 mod rocksdb;
 mod solistore;
+mod sorted;
 mod surrealkv;
 mod terrace;
 #[cfg(test)]
@@ -196,6 +197,8 @@ pub enum Engine {
     Lmdb,
     /// No engine at all: what the load generator costs by itself.
     Empty,
+    /// Nor this: a sorted array in memory, which is filled once and then read.
+    Sorted,
 }
 
 impl Engine {
@@ -211,7 +214,7 @@ impl Engine {
     pub fn durability(self, asked: Durability) -> Durability {
         match (self, asked) {
             // Without a sync it keeps commits in its own memory.
-            (Self::Redb, Durability::Kill) | (Self::Empty, _) => Durability::Unsafe,
+            (Self::Redb, Durability::Kill) | (Self::Empty | Self::Sorted, _) => Durability::Unsafe,
             (_, asked) => asked,
         }
     }
@@ -223,12 +226,17 @@ impl Engine {
 
     /// Whether what is read is held against a checksum.
     pub fn verifies(self) -> bool {
-        !matches!(self, Self::LeveldbUnchecked | Self::Lmdb | Self::Redb | Self::Empty)
+        !matches!(self, Self::LeveldbUnchecked | Self::Lmdb | Self::Redb) && self.is_store()
     }
 
     /// Whether it is Terrace as it comes, but for compression: what all others are peers of.
     pub fn is_terrace(self) -> bool {
         matches!(self, Self::Terrace | Self::TerraceLz4)
+    }
+
+    /// Whether it keeps what it is given.
+    pub fn is_store(self) -> bool {
+        !matches!(self, Self::Empty | Self::Sorted)
     }
 
     /// Opens or creates the store in the directory `path`.
@@ -254,6 +262,7 @@ impl Engine {
             Self::Redb => redb::open(path, opening),
             Self::Lmdb => lmdb::open(path, opening),
             Self::Empty => Ok(Box::new(empty::Empty::new())),
+            Self::Sorted => Ok(Box::new(sorted::Sorted::default())),
         };
         opened.with_context(|| format!("cannot open {}", self.name()))
     }
@@ -271,7 +280,7 @@ impl Engine {
             Self::Solistore => locked_version("solistore"),
             Self::Redb => locked_version("redb"),
             Self::Lmdb => Ok(lmdb::version()),
-            Self::Empty => Ok(String::new()),
+            Self::Empty | Self::Sorted => Ok(String::new()),
         }
     }
 }

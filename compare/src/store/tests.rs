@@ -12,7 +12,7 @@ fn opening(durability: Durability) -> Opening {
 }
 
 fn engines() -> impl Iterator<Item = Engine> {
-    let named = Engine::value_variants().iter().copied().filter(|&engine| engine != Engine::Empty);
+    let named = Engine::value_variants().iter().copied().filter(|engine| engine.is_store());
     named.chain(Options::profiles().iter().map(|profile| Engine::Shaped(profile)))
 }
 
@@ -81,6 +81,22 @@ fn engines_agree_and_keep_what_they_were_given() {
             store.close().unwrap();
         }
     }
+}
+
+#[test]
+fn a_sorted_array_answers_as_engines_do() {
+    let store = Engine::Sorted.open(std::path::Path::new(""), &opening(Durability::Kill)).unwrap();
+    let keys: Vec<String> = (0..1000).rev().map(|number| format!("user{:012}", number / 7 * 1_000_000 + number)).collect();
+    for key in &keys {
+        store.put(key.as_bytes(), format!("value of {key}").as_bytes()).unwrap();
+    }
+    for (at, key) in keys.iter().rev().enumerate() {
+        assert_eq!(found(&*store, key.as_bytes()).unwrap(), format!("value of {key}").as_bytes());
+        assert_eq!(found(&*store, format!("{key}x").as_bytes()), None);
+        let rows = |direction| scanned(&*store, key.as_bytes(), direction, 1000).len();
+        assert_eq!((rows(Direction::Forward), rows(Direction::Backward)), (1000 - at, at + 1));
+    }
+    assert!(store.put(b"late", b"value").is_err());
 }
 
 #[test]

@@ -94,8 +94,10 @@ fn lookups_find_what_is_there_and_only_that() {
     let (operations, effect) = run(&store, Work::Gets { absent: 10 }, Choice::Uniform, 0, 10);
     let share = effect.rows as f64 / operations as f64;
     assert!((0.88..0.92).contains(&share), "{share}");
-    let (operations, effect) = run(&store, Work::MultiGets, Choice::Zipfian, 0, 3);
-    assert_eq!(effect.rows as usize, operations * KEYS_AT_ONCE);
+    for keys in [10, KEYS_AT_ONCE] {
+        let (operations, effect) = run(&store, Work::MultiGets { keys }, Choice::Zipfian, 0, 3);
+        assert_eq!(effect.rows as usize, operations * keys);
+    }
     let work = Work::Gets { absent: 0 };
     let format = format();
     let mut chunk = Chunk::default();

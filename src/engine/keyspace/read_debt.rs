@@ -90,10 +90,10 @@ impl ReadDebt {
 pub(in crate::engine) struct Lookups(Stripes<AtomicU64>);
 
 impl Lookups {
-    /// Counts a lookup of a key of this `hash`; whether it is to pay.
+    /// Counts a lookup; whether it is to pay.
     #[inline]
-    pub(in crate::engine) fn count(&self, hash: u64) -> bool {
-        (self.0.at(hash).fetch_add(1, Relaxed) + 1).is_multiple_of(LOOKUPS_PER_CHARGE)
+    pub(in crate::engine) fn count(&self) -> bool {
+        (self.0.mine().fetch_add(1, Relaxed) + 1).is_multiple_of(LOOKUPS_PER_CHARGE)
     }
 }
 

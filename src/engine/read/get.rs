@@ -54,7 +54,7 @@ impl ReadPath {
         let hash = filter::hash(key);
         let mut tables = 0;
         let (value, has_passed) = self.get_in(&view, (hash, key), upto, &mut tables)?;
-        if has_passed && self.lookups.count(hash) {
+        if has_passed && self.lookups.count() {
             let costs = self.pressure.load().costs;
             if tree.read_debt.looked(&self.settings.load().policy.layout, &costs) {
                 tree.changed();
@@ -66,7 +66,7 @@ impl ReadPath {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
         };
-        self.reads.looked(hash, value.as_ref().map(|value| value.len()), tables);
+        self.reads.looked(value.as_ref().map(|value| value.len()), tables);
         Ok(value)
     }
 
@@ -88,7 +88,7 @@ impl ReadPath {
         upto: Seq,
         tables: &mut u64,
     ) -> Result<(Option<Found>, bool)> {
-        for memtable in view.memtables() {
+        for memtable in view.memtables().filter(|memtable| !memtable.is_empty()) {
             let over = memtable.newest_over(key, upto);
             if let Some(found) = decide(memtable.get(key, hash, upto), over) {
                 return Ok((found.map(|(stamp, value)| (stamp, Slice::from_memtable(value))), false));
@@ -169,7 +169,7 @@ impl ReadPath {
                 None
             };
             if let Some(found) = decide(newest, over) {
-                self.reads.found_in_buffer(hash);
+                self.reads.found_in_buffer();
                 return Ok(Some(found));
             }
         }
@@ -198,7 +198,7 @@ impl ReadPath {
         key: &[u8],
         upto: Seq,
     ) -> Result<Option<(Stamp, Slice)>> {
-        let fetch = |handle| self.cache.block(table, handle, ReadCause::Get);
+        let fetch = |at| self.cache.block(table, at, ReadCause::Get);
         let found = table.find(key, Stamp::upto(upto), fetch)?;
         Ok(found.map(|(block, entry)| {
             (table.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
@@ -217,8 +217,8 @@ impl ReadPath {
             return Ok(Some((stamp, Slice::from_block(value))));
         }
         let mut is_kept = false;
-        let found = table.find(key, Stamp::upto(upto), |handle| {
-            let (block, kept) = self.cache.block_for_row(table, handle, unit)?;
+        let found = table.find(key, Stamp::upto(upto), |at| {
+            let (block, kept) = self.cache.block_for_row(table, at, unit)?;
             is_kept = kept;
             Ok(block)
         })?;

@@ -13,9 +13,9 @@ use crate::engine::keyspace::tree::{Tree, View};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;
-use crate::format::table::BlockHandle;
 use crate::merge::newest_over;
 use crate::slice::Slice;
+use crate::store::cache::HeldBlock;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Seq, Stamp};
@@ -181,12 +181,13 @@ impl Opened {
         path: &ReadPath,
         (key, upto): (&[u8], Seq),
     ) -> Result<Option<(Stamp, Slice)>> {
-        let fetch = |handle: BlockHandle| {
-            if let Some((_, block)) = last.as_ref().filter(|(at, _)| *at == handle.offset) {
-                return Ok(block.clone());
+        let fetch = |at| {
+            let place = reader.handle(at).map_or(0, |handle| handle.offset);
+            if let Some((_, block)) = last.as_ref().filter(|(last, _)| *last == place) {
+                return Ok(HeldBlock::own(block.clone()));
             }
-            let block = path.cache.block(reader, handle, ReadCause::Get)?;
-            *last = Some((handle.offset, block.clone()));
+            let block = path.cache.block(reader, at, ReadCause::Get)?;
+            *last = Some((place, Block::clone(&block)));
             Ok(block)
         };
         let found = reader.find(key, Stamp::upto(upto), fetch)?;

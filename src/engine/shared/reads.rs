@@ -1,6 +1,6 @@
 //! Counters of what users have read.
 //!
-//! Lookups count in stripes, chosen by the hash of their key, which they have already. Walks count by themselves and
+//! Lookups count in the stripe of their thread. Walks count by themselves and
 //! add up when they are dropped, so a step touches no shared memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -51,10 +51,10 @@ impl Walked {
 }
 
 impl Reads {
-    /// A lookup of a key of this `hash` has found a value of this many bytes, or none, and asked so many tables.
+    /// A lookup has found a value of this many bytes, or none, and asked so many tables.
     #[inline]
-    pub(in crate::engine) fn looked(&self, hash: u64, found: Option<usize>, tables: u64) {
-        let counters = self.stripes.at(hash);
+    pub(in crate::engine) fn looked(&self, found: Option<usize>, tables: u64) {
+        let counters = self.stripes.mine();
         if tables > 0 {
             counters.tables.fetch_add(tables, Relaxed);
         }
@@ -67,9 +67,9 @@ impl Reads {
         }
     }
 
-    /// A key of this `hash` was found in a compaction buffer.
-    pub(in crate::engine) fn found_in_buffer(&self, hash: u64) {
-        self.stripes.at(hash).in_buffer.fetch_add(1, Relaxed);
+    /// A key was found in a compaction buffer.
+    pub(in crate::engine) fn found_in_buffer(&self) {
+        self.stripes.mine().in_buffer.fetch_add(1, Relaxed);
     }
 
     /// One call has looked for `keys` keys.
@@ -79,8 +79,7 @@ impl Reads {
             count += 1;
             bytes += value.len() as u64;
         }
-        // Any stripe will do: this is called less often than a lookup.
-        let counters = self.stripes.at(bytes ^ keys as u64);
+        let counters = self.stripes.mine();
         counters.many.fetch_add(keys as u64, Relaxed);
         counters.found_of_many.fetch_add(count, Relaxed);
         counters.bytes.fetch_add(bytes, Relaxed);
@@ -88,8 +87,7 @@ impl Reads {
 
     /// A walk has ended.
     pub(in crate::engine) fn walked(&self, walked: &Walked) {
-        // About one stripe for each thread: the walks of different threads lie in different places of memory.
-        let counters = self.stripes.at(std::ptr::from_ref(walked).addr() as u64 >> 10);
+        let counters = self.stripes.mine();
         counters.seeks.fetch_add(walked.seeks, Relaxed);
         counters.steps.fetch_add(walked.steps, Relaxed);
         counters.bytes.fetch_add(walked.bytes, Relaxed);

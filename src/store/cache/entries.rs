@@ -211,6 +211,7 @@ mod tests {
     use super::*;
     use crate::format::block::{Block, BlockBuilder};
     use crate::store::cache::Entry;
+    use crate::store::cache::block_pointers::Resident;
     use crate::types::{Kind, Seq, Stamp};
 
     fn kept() -> Kept {
@@ -218,7 +219,8 @@ mod tests {
         builder.add(b"key", Stamp::new(Seq(1), Kind::Put), &[7; 100]);
         let mut bytes = Vec::new();
         builder.finish(&mut bytes);
-        Kept { entry: Entry::Block(Block::decode(bytes).unwrap()), _charge: None, _warm: None }
+        let entry = Entry::Block(Resident::new(Block::decode(bytes).unwrap()));
+        Kept { entry, _charge: None, _warm: None, _shown: None }
     }
 
     #[test]

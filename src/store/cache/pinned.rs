@@ -6,7 +6,7 @@
 //! missed a good part is read as a whole.
 //!
 //! The cache owns a pinned table like every other entry, within the budget. The table's reader only holds a weak
-//! reference to it. Uses through that reference are not noted in the cache, so a pinned table is evicted early once
+//! reference to it, and [pointers](super::block_pointers) to those of its blocks that lookups have asked for. Uses through that reference are not noted in the cache, so a pinned table is evicted early once
 //! the cache needs memory. Then scans and lookups go by units.
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use arc_swap::ArcSwapWeak;
 
-use super::{Cached, Entry, TableCache};
+use super::block_pointers::{Resident, Shown};
+use super::{Cached, Entry, HeldBlock, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
-use crate::format::table::BlockHandle;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
 use crate::types::Buffer;
@@ -46,11 +46,13 @@ pub(crate) struct PinnedTable {
     blocks: Box<[Block]>,
     /// Bytes of memory that it takes, and how many of those are outside of frames.
     memory: (usize, usize),
+    /// What leads to its blocks. Whoever lets a pointer lead to one holds all of this.
+    shown: Shown,
 }
 
 impl PinnedTable {
-    fn new(blocks: Box<[Block]>) -> Self {
-        let mut memory = [size_of_val(&*blocks); 2];
+    fn new(blocks: Box<[Block]>, shown: Shown) -> Self {
+        let mut memory = [size_of_val(&*blocks) + blocks.len() * Resident::BYTES; 2];
         let mut last: Option<&Buffer> = None;
         for buffer in blocks.iter().map(Block::buffer) {
             // Blocks that share a buffer follow one another.
@@ -60,7 +62,7 @@ impl PinnedTable {
                 memory[1] += if is_alone { bytes } else { 0 };
             }
         }
-        Self { blocks, memory: memory.into() }
+        Self { blocks, memory: memory.into(), shown }
     }
 
     /// Block `at`; `None` behind the last.
@@ -115,7 +117,7 @@ impl TableCache {
     #[inline]
     pub(crate) fn pinned(&self, table: &TableReader) -> Option<Arc<PinnedTable>> {
         let pinned = table.pin_state().pinned.load().upgrade()?;
-        self.stripe(table.id(), 0).hits.fetch_add(1, Relaxed);
+        self.counts.mine().hits.fetch_add(1, Relaxed);
         Some(pinned)
     }
 
@@ -172,7 +174,8 @@ impl TableCache {
         }
         pin_state.times_read.fetch_add(1, Relaxed);
         // An error is left for whoever reads the damaged block by itself.
-        let pinned = Arc::new(PinnedTable::new(self.read_all(table, cause).ok()?));
+        let shown = table.pointers().shown(0..table.blocks());
+        let pinned = Arc::new(PinnedTable::new(self.read_all(table, cause).ok()?, shown));
         // Uncompressed, the table may be too long after all.
         if !self.keeps(pinned.memory.0) {
             return None;
@@ -196,12 +199,13 @@ impl TableCache {
         }
     }
 
-    /// The block under `handle`, if its table is pinned. For lookups, which need one block.
-    pub(super) fn block_of_pinned(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
+    /// Block `at`, if its table is pinned. For lookups, which need one block.
+    pub(super) fn block_of_pinned(&self, table: &TableReader, at: usize) -> Option<HeldBlock> {
         let pinned = table.pin_state().pinned.load().upgrade()?;
-        let block = pinned.block(table.position_of(handle)?)?;
-        self.stripe(table.id(), handle.offset >> 12).hits.fetch_add(1, Relaxed);
-        Some(block.clone())
+        let resident = Resident::new(pinned.block(at)?.clone());
+        pinned.shown.show(table.pointers(), at, &resident);
+        self.counts.mine().hits.fetch_add(1, Relaxed);
+        Some(HeldBlock::resident(resident))
     }
 
     /// Reads all blocks of a table.
@@ -225,7 +229,7 @@ impl TableCache {
                 // The time counts only where a reader waits.
                 if cause == ReadCause::Scan {
                     let length = end.saturating_sub(first.offset);
-                    self.timed(table, (*first, length), cause, &mut read)?;
+                    self.timed(table, length, cause, &mut read)?;
                 } else {
                     read()?;
                 }

@@ -87,7 +87,7 @@ fn place(table: TableId, handle: BlockHandle) -> (TableId, u64) {
 impl TableCache {
     /// The span that holds the block under `handle`, if it is in memory.
     pub(crate) fn span(&self, table: &TableReader, handle: BlockHandle) -> Option<Span> {
-        let counts = self.stripe(table.id(), handle.offset >> 12);
+        let counts = self.counts.mine();
         let entry = self.entry(&place(table.id(), handle));
         let Some(Entry::Span(span)) = entry else {
             counts.misses.fetch_add(1, Relaxed);
@@ -131,7 +131,7 @@ impl TableCache {
         let mut buffer = self.buffers.take((range.end - range.start) as usize);
         if let Some(bytes) = buffer.get_mut() {
             let length = bytes.len() as u64;
-            self.timed(table, (handle, length), cause, || from.read(cause, range.clone(), bytes))?;
+            self.timed(table, length, cause, || from.read(cause, range.clone(), bytes))?;
         }
         Ok((buffer, range))
     }
@@ -151,7 +151,7 @@ impl TableCache {
         let mut buffer = self.frame((range.end - start) as usize);
         if let Some(bytes) = buffer.get_mut() {
             let length = bytes.len() as u64;
-            self.timed(table, (handle, length), cause, || from.read(cause, range, bytes))?;
+            self.timed(table, length, cause, || from.read(cause, range, bytes))?;
         }
         let block = |handle: &BlockHandle| {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());

@@ -10,11 +10,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Cached, Entry, Span, TableCache, Unit};
+use super::{Cached, Entry, HeldBlock, Span, TableCache, Unit, handle_of};
 use crate::catalog::TableMeta;
 use crate::error::Result;
-use crate::format::block::Block;
-use crate::format::table::BlockHandle;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Buffer, Seq, Stamp, TableId};
@@ -60,7 +58,7 @@ impl TableCache {
         if row.buffer.get(..start) != Some(key) {
             return None;
         }
-        self.stripe(table, hash).hits.fetch_add(1, Relaxed);
+        self.counts.mine().hits.fetch_add(1, Relaxed);
         Some((row.stamp, (row.buffer, start..end)))
     }
 
@@ -69,20 +67,22 @@ impl TableCache {
     pub(crate) fn block_for_row(
         &self,
         table: &TableReader,
-        handle: BlockHandle,
+        at: usize,
         unit: Unit,
-    ) -> Result<(Block, bool)> {
+    ) -> Result<(HeldBlock, bool)> {
+        let handle = handle_of(table, at);
+        let read_past = || Ok((HeldBlock::own(self.read_past(table, handle, ReadCause::Get)?), false));
         if unit == Unit::Block || !Span::has(handle) {
-            return match self.lookup(table, handle) {
+            return match self.lookup(table, at) {
                 Some(block) => Ok((block, true)),
                 None if unit == Unit::Block && self.is_hot(table.id(), handle.offset) => {
-                    let block = self.read(table, handle, ReadCause::Get)?;
+                    let block = self.read(table, at, ReadCause::Get)?;
                     Ok((block, self.keeps(handle.length as usize)))
                 }
-                None => Ok((self.read_past(table, handle, ReadCause::Get)?, false)),
+                None => read_past(),
             };
         }
-        if let Some(block) = self.block_of_pinned(table, handle) {
+        if let Some(block) = self.block_of_pinned(table, at) {
             return Ok((block, true));
         }
         let mut span = self.span(table, handle);
@@ -90,9 +90,9 @@ impl TableCache {
             span = self.read_span(table, handle, ReadCause::Get).ok();
         }
         if let Some(block) = span.as_ref().and_then(|span| span.block(handle)) {
-            return Ok((block.clone(), true));
+            return Ok((HeldBlock::own(block.clone()), true));
         }
-        Ok((self.read_past(table, handle, ReadCause::Get)?, false))
+        read_past()
     }
 
     /// Keeps a record of a `block` that is not kept, if it is admitted. Returns the record's value.
@@ -100,7 +100,7 @@ impl TableCache {
         &self,
         table: &TableReader,
         (hash, key): (u64, &[u8]),
-        (stamp, block, entry): (Stamp, Block, usize),
+        (stamp, block, entry): (Stamp, HeldBlock, usize),
     ) -> Pinned {
         let value = block.value(entry);
         let end = key.len() + value.len();

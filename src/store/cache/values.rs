@@ -22,7 +22,7 @@ fn key_of(pointer: &ValuePointer) -> (TableId, u64) {
 impl TableCache {
     /// The value, if it is in memory.
     pub(in crate::store) fn cached_value(&self, pointer: &ValuePointer) -> Option<Pinned> {
-        let counts = self.stripe(pointer.table, (pointer.offset >> 12).into());
+        let counts = self.counts.mine();
         if let Some(Entry::Value(value)) = self.entry(&key_of(pointer)) {
             counts.hits.fetch_add(1, Relaxed);
             let range = 0..value.len();
@@ -66,7 +66,7 @@ impl TableCache {
         let ended = devices.now();
         if cause.is_users() {
             devices.note_read(device, pointer.stored.into(), (started, ended));
-            let counts = self.stripe(pointer.table, (pointer.offset >> 12).into());
+            let counts = self.counts.mine();
             counts.reads.fetch_add(1, Relaxed);
             let nanos = ended.saturating_sub(started).as_nanos();
             counts.read_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);

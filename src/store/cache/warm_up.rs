@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use super::block_pointers::Resident;
 use super::{CacheCounts, Cached, Entry, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
@@ -89,7 +90,7 @@ impl TableCache {
             }
             // What cannot be decoded was not written either; whoever reads it is told.
             if let Ok(block) = Block::decode(buffer) {
-                self.keep((id, handle.offset), Entry::Block(block), None);
+                self.keep((id, handle.offset), Entry::Block(Resident::new(block)), None);
             }
         }
     }

@@ -97,7 +97,7 @@ impl StoreFile {
             }
             _ => Error::io("read the file", self.path(), e),
         })?;
-        self.meter.read(cause, offset, bytes.len());
+        self.meter.read(cause, bytes.len());
         Ok(())
     }
 

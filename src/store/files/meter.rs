@@ -69,9 +69,9 @@ impl Meter {
         self.syncs[cause as usize].fetch_add(1, Relaxed);
     }
 
-    /// Adds bytes read at `offset` of a file.
-    pub(crate) fn read(&self, cause: ReadCause, offset: u64, bytes: usize) {
-        self.read.at(offset >> 12)[cause as usize].fetch_add(bytes as u64, Relaxed);
+    /// Adds bytes read.
+    pub(crate) fn read(&self, cause: ReadCause, bytes: usize) {
+        self.read.mine()[cause as usize].fetch_add(bytes as u64, Relaxed);
     }
 
     /// Bytes written for `cause`.

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
-use crate::store::cache::{PinnedTable, SPAN_BYTES, Span, TableCache, Unit};
+use crate::store::cache::{HeldBlock, PinnedTable, SPAN_BYTES, Span, TableCache, Unit};
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
@@ -305,7 +305,7 @@ impl TableCursor {
             self.block_of_piece(handle, found)?
         } else if let Some(block) = self.of_span(handle) {
             block
-        } else if let Some(block) = self.lookup(handle) {
+        } else if let Some(block) = self.lookup(at, handle) {
             self.fetch.hit();
             block
         } else if let Some(piece_bytes) = self.fetch.miss(goes_on, || self.cache.holds_all()) {
@@ -323,8 +323,8 @@ impl TableCursor {
         self.span.as_ref()?.block(handle).cloned()
     }
 
-    /// The block under `handle`, if it is in the cache.
-    fn lookup(&mut self, handle: BlockHandle) -> Option<Block> {
+    /// Block `at`, under `handle`, if it is in the cache.
+    fn lookup(&mut self, at: usize, handle: BlockHandle) -> Option<Block> {
         match self.fetch {
             Fetch::Readahead => None,
             Fetch::Cached { large: Some(Unit::Span), .. } if Span::has(handle) => {
@@ -332,7 +332,7 @@ impl TableCursor {
                 self.is_far = self.span.is_some();
                 self.of_span(handle)
             }
-            Fetch::Cached { .. } => self.cache.lookup(&self.table, handle),
+            Fetch::Cached { .. } => self.cache.lookup(&self.table, at).map(HeldBlock::into_block),
         }
     }
 
@@ -355,7 +355,7 @@ impl TableCursor {
             {
                 return self.cache.read_past(&self.table, handle, ReadCause::Scan);
             }
-            _ => return self.cache.read(&self.table, handle, ReadCause::Scan),
+            _ => return self.read_kept(at),
         }
         // If the span has a damaged block, the other blocks must stay readable: the block is read by itself then.
         let found = if self.cache.admits_span(&self.table, handle) {
@@ -364,7 +364,12 @@ impl TableCursor {
         } else {
             self.read_span_past(handle, towards).ok()
         };
-        found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
+        found.map_or_else(|| self.read_kept(at), Ok)
+    }
+
+    /// Reads block `at`, which the cache may keep.
+    fn read_kept(&self, at: usize) -> Result<Block> {
+        self.cache.read(&self.table, at, ReadCause::Scan).map(HeldBlock::into_block)
     }
 
     /// Reads the block under `handle` past the cache, together with the part of its span that lies `towards`.
@@ -378,7 +383,7 @@ impl TableCursor {
         self.piece = Some(piece);
         match found {
             Some(found) => self.block_of_piece(handle, found),
-            None => self.cache.read(&self.table, handle, ReadCause::Scan),
+            None => self.read_kept(self.at),
         }
     }
 
@@ -408,7 +413,7 @@ impl TableCursor {
     /// The block that lies at `found` of the piece.
     fn block_of_piece(&self, handle: BlockHandle, found: usize) -> Result<Block> {
         let (Some(piece), Some(file)) = (&self.piece, &self.file) else {
-            return self.cache.read(&self.table, handle, ReadCause::Scan);
+            return self.read_kept(self.at);
         };
         let place = TablePlace { file, id: self.table.id(), extent: self.table.extent() };
         // The block is not kept, so a decompressed one takes no frame of the cache.

@@ -10,7 +10,7 @@
 mod partitions;
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 use self::partitions::Partition;
@@ -27,8 +27,8 @@ use crate::format::table::{
 };
 use crate::format::tombstones;
 use crate::merge::key_head;
-use crate::store::cache::PinState;
 use crate::store::cache::frames::Charge;
+use crate::store::cache::{BlockPointers, PinState};
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::ReadCause;
 use crate::store::table::fence_pointers::FencePointers;
@@ -54,6 +54,8 @@ pub(crate) struct TableReader {
     fence_pointers: FencePointers,
     /// Of the data blocks; none in a table with partitions.
     handles: Handles,
+    /// To those of the data blocks that are cached.
+    pointers: BlockPointers,
     singles: Singles,
     partitions: Box<[Partition]>,
     /// Whether this is a partition.
@@ -128,6 +130,7 @@ impl TableReader {
             index: None,
             fence_pointers: FencePointers::new(&[]),
             handles: Box::default(),
+            pointers: BlockPointers::default(),
             singles: Box::default(),
             partitions: Box::default(),
             is_part: false,
@@ -145,6 +148,7 @@ impl TableReader {
             table.partitions = decoded.collect::<Result<_, _>>().map_err(|e| place.malformed(at, &e))?;
         } else {
             (table.handles, table.singles) = handles_of(&index).map_err(|e| place.malformed(at, &e))?;
+            table.pointers = BlockPointers::new(table.handles.len());
         }
         table.set_index(index);
         Ok(table)
@@ -255,6 +259,12 @@ impl TableReader {
         self.handles.get(at).copied()
     }
 
+    /// Pointers to the cached blocks.
+    #[inline]
+    pub(crate) fn pointers(&self) -> &BlockPointers {
+        &self.pointers
+    }
+
     /// If block `at` is single, the prefix and the rest of its entry's key, and the stamp.
     #[inline]
     pub(crate) fn single(&self, at: usize) -> Option<(&[u8], &[u8], Stamp)> {
@@ -264,11 +274,6 @@ impl TableReader {
         self.singles.binary_search(&u32::try_from(at).ok()?).ok()?;
         let index = self.index.as_ref()?;
         Some((index.prefix(), index.suffix(at), self.stamp(index.stamp(at))))
-    }
-
-    /// Index of the block under `handle`.
-    pub(crate) fn position_of(&self, handle: BlockHandle) -> Option<usize> {
-        self.handles.binary_search_by_key(&handle.offset, |handle| handle.offset).ok()
     }
 
     /// The blocks that begin in `range` of the table.
@@ -288,16 +293,17 @@ impl TableReader {
             .map(|((index, at), handle)| ([index.prefix(), index.suffix(at)].concat(), handle.length.into()))
     }
 
-    /// Finds the newest version of `key` at or below `stamp`: its block, read by `fetch`, and its index there.
-    pub(crate) fn find(
+    /// Finds the newest version of `key` at or below `stamp`: its block, fetched by its number, and its index there.
+    pub(crate) fn find<B: Deref<Target = Block>>(
         &self,
         key: &[u8],
         stamp: Stamp,
-        mut fetch: impl FnMut(BlockHandle) -> Result<Block>,
-    ) -> Result<Option<(Block, usize)>> {
+        mut fetch: impl FnMut(usize) -> Result<B>,
+    ) -> Result<Option<(B, usize)>> {
         let mut at = self.block_for(key, stamp);
-        while let Some(handle) = self.handle(at) {
-            let block = fetch(handle)?;
+        while at < self.blocks() {
+            let block = fetch(at)?;
+            block.prefetch_keys();
             let entry = block.seek(key, stamp);
             if entry < block.len() {
                 let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
@@ -324,6 +330,7 @@ impl TableReader {
             + self.index.as_ref().map_or(0, Block::memory_bytes)
             + self.fence_pointers.memory_bytes()
             + size_of_val(&*self.handles)
+            + self.pointers.memory_bytes()
             + size_of_val(&*self.singles)
             + size_of_val(&*self.partitions)
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)

@@ -2,6 +2,7 @@
 
 mod partitions;
 mod pinned;
+mod pointers;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -121,6 +122,11 @@ fn large_entries(count: u32) -> Entries {
     (0..count)
         .map(|n| (format!("key{n:05}").into_bytes(), Stamp::new(Seq(u64::from(n) + 1), Kind::Put), value(n)))
         .collect()
+}
+
+/// The block in which `key` is looked for first.
+fn sought(reader: &TableReader, key: &[u8]) -> usize {
+    reader.block_for(key, Stamp::MAX)
 }
 
 fn current(cursor: &impl Cursor) -> Option<(Vec<u8>, Stamp, Vec<u8>)> {
@@ -392,8 +398,8 @@ fn a_short_walk_over_large_records_keeps_spans_that_lookups_find() {
         let first = fixture.cache.counts();
         assert!(first.misses > before.misses && first.bytes > before.bytes);
         walk();
-        let handle = reader.handle(reader.block_for(b"key00105", Stamp::MAX)).unwrap();
-        let (block, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Span).unwrap();
+        let sought = sought(&reader, b"key00105");
+        let (block, is_kept) = fixture.cache.block_for_row(&reader, sought, Unit::Span).unwrap();
         assert!(is_kept && block.seek(b"key00105", Stamp::MAX) < block.len());
         let second = fixture.cache.counts();
         assert_eq!((second.misses, second.bytes), (first.misses, first.bytes), "all of it was in memory");
@@ -462,7 +468,8 @@ fn a_walk_by_blocks_reads_no_more_than_it_needs_and_lookups_find_it() {
     let fixture = Fixture::new();
     let table = fixture.write(&[large_entries(300)], settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
-    let handle = reader.handle(reader.block_for(b"key00100", Stamp::MAX)).unwrap();
+    let at = sought(&reader, b"key00100");
+    let handle = reader.handle(at).unwrap();
     let bytes = |unit| {
         let before = fixture.cache.counts().bytes;
         let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, unit));
@@ -472,11 +479,11 @@ fn a_walk_by_blocks_reads_no_more_than_it_needs_and_lookups_find_it() {
     };
     let block = bytes(Unit::Block);
     assert!(block > u64::from(handle.length) && block < 2 * u64::from(handle.length), "{block} bytes");
-    let (_, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Block).unwrap();
+    let (_, is_kept) = fixture.cache.block_for_row(&reader, at, Unit::Block).unwrap();
     assert!(is_kept);
     assert!(bytes(Unit::Span) > 2 * block);
     // What is not there comes into the cache when it is missed twice within a short while.
-    let other = reader.handle(reader.block_for(b"key00200", Stamp::MAX)).unwrap();
+    let other = sought(&reader, b"key00200");
     for is_hot in [false, true, true] {
         assert_eq!(fixture.cache.block_for_row(&reader, other, Unit::Block).unwrap().1, is_hot);
     }
@@ -497,7 +504,7 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
             assert_eq!(buffer[place], value[..]);
             return true;
         }
-        let fetch = |handle| Ok(fixture.cache.block_for_row(&reader, handle, Unit::Span)?.0);
+        let fetch = |at| Ok(fixture.cache.block_for_row(&reader, at, Unit::Span)?.0);
         let (block, entry) = reader.find(key, Stamp::MAX, fetch).unwrap().unwrap();
         let stamp = block.stamp(entry);
         let (buffer, place) = fixture.cache.keep_row(&reader, (hash, key), (stamp, block, entry));
@@ -510,12 +517,12 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
     assert!(full > 700 << 10, "{full} bytes fill no cache of a mebibyte");
     assert_eq!([2500; 3].map(look_up), [false, false, true]);
 
-    let handle = reader.handle(reader.block_for(&written[2900].0, Stamp::MAX)).unwrap();
+    let last = sought(&reader, &written[2900].0);
     for is_kept in [false, true] {
         let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Block));
         cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
         assert_eq!(cursor.key(), written[2900].0);
-        assert_eq!(fixture.cache.lookup(&reader, handle).is_some(), is_kept);
+        assert_eq!(fixture.cache.lookup(&reader, last).is_some(), is_kept);
     }
 }
 
@@ -540,7 +547,8 @@ fn a_span_leaves_a_block_out_that_reaches_far_beyond() {
         cursor.seek(b"key00103", Stamp::MAX).unwrap();
         assert_eq!(cursor.value().len(), 60_000);
     }
-    let (_, is_kept) = fixture.cache.block_for_row(&reader, long, Unit::Span).unwrap();
+    let (_, is_kept) =
+        fixture.cache.block_for_row(&reader, sought(&reader, b"key00103"), Unit::Span).unwrap();
     assert!(is_kept, "the walk has left the long block in the cache by itself");
 }
 
@@ -672,7 +680,7 @@ fn damaged_blocks_name_file_and_offset() {
     let byte = fixture.env.read_file(path).unwrap()[at as usize + 7];
     fixture.env.overwrite(path, at + 7, &[byte ^ 1]).unwrap();
     let reader = fixture.cache.table(&table).unwrap();
-    let error = fixture.cache.block(&reader, handle, ReadCause::Get).unwrap_err();
+    let error = fixture.cache.block(&reader, 3, ReadCause::Get).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert_eq!(error.file(), Some(path));
     assert!(error.offset().unwrap() >= at && error.offset().unwrap() <= at + u64::from(handle.length));

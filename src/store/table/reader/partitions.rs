@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter::Filter;
 use crate::format::table::{BlockHandle, PartitionHandle};
-use crate::store::cache::PinState;
+use crate::store::cache::{BlockPointers, PinState};
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::ReadCause;
 use crate::types::Stamp;
@@ -132,6 +132,7 @@ impl TableReader {
             extent: self.extent,
             index: None,
             fence_pointers: FencePointers::new(&[]),
+            pointers: BlockPointers::new(handles.len()),
             handles,
             singles,
             partitions: Box::default(),

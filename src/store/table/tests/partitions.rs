@@ -31,7 +31,7 @@ fn a_lookup_finds_each_version_in_the_partition_of_its_key() {
     for (key, stamp, value) in &entries {
         let partition = fixture.cache.open_for(&open, key).unwrap();
         assert!(partition.may_contain(filter::hash(key)), "{}", key.escape_ascii());
-        let fetch = |handle| fixture.cache.block(&partition, handle, ReadCause::Get);
+        let fetch = |at| fixture.cache.block(&partition, at, ReadCause::Get);
         let (block, entry) = partition.find(key, *stamp, fetch).unwrap().unwrap();
         assert_eq!((block.stamp(entry), block.value(entry)), (*stamp, &value[..]));
     }
@@ -42,7 +42,7 @@ fn a_lookup_finds_each_version_in_the_partition_of_its_key() {
     assert!(passed < 40, "{passed} of 1000 absent keys pass");
     for outside in ["", "zz"] {
         let partition = fixture.cache.open_for(&open, outside.as_bytes()).unwrap();
-        let fetch = |handle| fixture.cache.block(&partition, handle, ReadCause::Get);
+        let fetch = |at| fixture.cache.block(&partition, at, ReadCause::Get);
         assert!(partition.find(outside.as_bytes(), Stamp::MAX, fetch).unwrap().is_none());
     }
 }
@@ -218,7 +218,7 @@ fn a_table_with_partitions_answers_as_the_same_table_without() {
         for (key, stamp, value) in &written {
             let part = fixture.cache.open_for(&open, key).unwrap();
             assert!(part.may_contain(filter::hash(key)), "{} of seed {seed}", key.escape_ascii());
-            let fetch = |handle| fixture.cache.block(&part, handle, ReadCause::Get);
+            let fetch = |at| fixture.cache.block(&part, at, ReadCause::Get);
             let (block, entry) = part.find(key, *stamp, fetch).unwrap().unwrap();
             assert_eq!((block.stamp(entry), block.value(entry)), (*stamp, &value[..]), "seed {seed}");
         }
@@ -263,7 +263,7 @@ fn damage_behind_the_data_is_told_and_changes_no_answer() {
                 for (key, stamp, value) in entries.iter().step_by(11) {
                     let found = fixture.cache.open_for(&open, key).and_then(|part| {
                         assert!(part.may_contain(filter::hash(key)), "{at}");
-                        part.find(key, *stamp, |handle| fixture.cache.block(&part, handle, ReadCause::Get))
+                        part.find(key, *stamp, |at| fixture.cache.block(&part, at, ReadCause::Get))
                     });
                     match found {
                         Ok(found) => {
@@ -314,7 +314,7 @@ fn the_keys_that_are_in_the_cache_are_those_of_the_blocks() {
         let at = open.partition_of(keys.next().unwrap());
         let begins = keys.find(|key| from % 2 == 1 || open.partition_of(key) > at).unwrap();
         let part = fixture.cache.open_for(&open, begins).unwrap();
-        part.find(begins, Stamp::MAX, |handle| fixture.cache.block(&part, handle, ReadCause::Get)).unwrap();
+        part.find(begins, Stamp::MAX, |at| fixture.cache.block(&part, at, ReadCause::Get)).unwrap();
         let mut ranges = KeyRanges::default();
         fixture.cache.cached_ranges(&table, &mut ranges).unwrap();
         assert!(ranges.contains(begins), "{}", begins.escape_ascii());

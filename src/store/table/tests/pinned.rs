@@ -1,6 +1,7 @@
 //! Tests of pinned tables: tables that scans bring into memory as a whole.
 
 use super::*;
+use crate::store::cache::HeldBlock;
 
 /// Many times what the tables here take, in each of its shards, however many processors there are.
 const CACHE_BYTES: u64 = 1 << 30;
@@ -52,10 +53,10 @@ fn a_table_of_which_scans_miss_a_part_is_read_as_a_whole_and_found_until_it_goes
             for at in 0..reader.blocks() {
                 let handle = reader.handle(at).unwrap();
                 assert!(fixture.cache.span(&reader, handle).is_none(), "what is kept twice");
-                let block = fixture.cache.lookup(&reader, handle).unwrap();
+                let block = fixture.cache.lookup(&reader, at).unwrap();
                 let first = written.iter().find(|entry| reader.block_for(&entry.0, entry.1) == at).unwrap();
                 assert_eq!(block.value(block.seek(&first.0, first.1)), first.2, "lookups find it, too");
-                assert!(fixture.cache.block_for_row(&reader, handle, unit).unwrap().1);
+                assert!(fixture.cache.block_for_row(&reader, at, unit).unwrap().1);
             }
             let copy = copied(&fixture, &table, 2).unwrap();
             let of_copy = fixture.cache.table_arc(&copy).unwrap();
@@ -100,7 +101,7 @@ fn no_table_is_read_as_a_whole_that_something_else_would_go_for() {
     fixture.cache.expect(tables.iter().map(|table| table.extent.length).sum());
     let block = fixture.cache.read_past(&readers[0], readers[0].handle(0).unwrap(), ReadCause::Get).unwrap();
     let fill = |at: u64| {
-        let row = (Stamp::new(Seq(at + 1), Kind::Put), block.clone(), 0);
+        let row = (Stamp::new(Seq(at + 1), Kind::Put), HeldBlock::own(block.clone()), 0);
         fixture.cache.keep_row(&readers[0], (filter::hash(&at.to_le_bytes()), b"key"), row);
     };
     (0..capacity / 1024 * 5 / 4).for_each(fill);

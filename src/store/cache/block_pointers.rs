@@ -1,0 +1,200 @@
+//! Pointers from a table's index to its cached blocks, so that a reader finds a block without the cache's hash table.
+//! (Pointer swizzling: Leis et al., "LeanStore: In-Memory Data Management Beyond Main Memory", ICDE 2018, section 3.1.)
+//!
+//! * **Who owns what.** The cache owns its entries as before, and decides which of them go. An open table has a pointer for each of
+//!   its blocks, which is null or leads to the block of an entry. The entry has a [`Shown`], which makes the pointer null when it is
+//!   dropped: when the entry is evicted, removed or replaced.
+//! * **Invariant:** a pointer that is not null has a [`Shown`] that lives, or comes before one that will be dropped: it is set before
+//!   its entry goes into the cache. So no pointer keeps a block in memory that the cache has let go of. The other way
+//!   round, an entry may be without a pointer: a reader then finds it by its key and puts it into the cache again.
+//! * **Readers** load a pointer without a lock and without counting ([`arc_swap`]'s guards): who makes it null waits for nobody, and
+//!   the block lives until its last reader has gone.
+//! * **Use.** The cache evicts what is not used, and does not see a use through a pointer. So a block notes in which
+//!   [turn](Turns) of the cache it was used last, and its first use in a turn is passed on.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use crate::format::block::Block;
+
+/// While the cache takes in as many bytes as it has room for, there are so many turns.
+const TURNS: u64 = 8;
+
+/// A block in the cache.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    block: Block,
+    /// The turn in which its last use was passed on to the cache.
+    used_in: AtomicU32,
+}
+
+impl Resident {
+    pub(super) fn new(block: Block) -> Arc<Self> {
+        Arc::new(Self { block, used_in: AtomicU32::new(0) })
+    }
+
+    #[inline]
+    pub(super) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// Bytes of memory that it takes besides the block's buffer.
+    pub(super) const BYTES: usize = size_of::<Self>() + 2 * size_of::<usize>();
+
+    /// Whether this is the first use in `turn`.
+    #[inline]
+    pub(super) fn is_first_use(&self, turn: u32) -> bool {
+        let is_first = self.used_in.load(Relaxed) != turn;
+        if is_first {
+            self.used_in.store(turn, Relaxed);
+        }
+        is_first
+    }
+}
+
+/// The pointers of one open table. A clone has the same ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BlockPointers(Arc<[ArcSwapOption<Resident>]>);
+
+impl BlockPointers {
+    /// Null pointers for this many blocks.
+    pub(crate) fn new(blocks: usize) -> Self {
+        Self((0..blocks).map(|_| ArcSwapOption::empty()).collect())
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
+    /// Block `at`, if its pointer leads to it.
+    #[inline]
+    pub(crate) fn load(&self, at: usize) -> Option<HeldBlock> {
+        let guard = self.0.get(at)?.load();
+        guard.is_some().then_some(HeldBlock(Held::Resident(guard)))
+    }
+
+    /// Lets pointer `at` lead to `resident` for as long as the result lives.
+    pub(super) fn show(&self, at: usize, resident: &Arc<Resident>) -> Shown {
+        let shown = self.shown(at..at + 1);
+        self.set(at, resident);
+        shown
+    }
+
+    /// What makes the pointers in `range` null when it is dropped.
+    pub(super) fn shown(&self, range: Range<usize>) -> Shown {
+        Shown { pointers: self.clone(), range }
+    }
+
+    fn set(&self, at: usize, resident: &Arc<Resident>) {
+        if let Some(pointer) = self.0.get(at) {
+            pointer.store(Some(resident.clone()));
+        }
+    }
+}
+
+/// Makes pointers null when it is dropped.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pointers: BlockPointers,
+    range: Range<usize>,
+}
+
+impl Shown {
+    /// Lets a further pointer lead to `resident`, if it is one of these pointers, those of `of`.
+    pub(super) fn show(&self, of: &BlockPointers, at: usize, resident: &Arc<Resident>) {
+        if Arc::ptr_eq(&self.pointers.0, &of.0) && self.range.contains(&at) {
+            self.pointers.set(at, resident);
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if planted!("pointer-to-an-evicted-block") {
+            return;
+        }
+        let pointers = self.pointers.0.get(self.range.clone()).unwrap_or_default();
+        pointers.iter().for_each(|pointer| pointer.store(None));
+    }
+}
+
+/// A block, held for reading: the cache's, or one that is not kept.
+#[derive(Debug)]
+pub(crate) struct HeldBlock(Held);
+
+#[derive(Debug)]
+enum Held {
+    /// Never of `None`.
+    Resident(Guard<Option<Arc<Resident>>>),
+    Own(Block),
+}
+
+impl HeldBlock {
+    pub(crate) fn own(block: Block) -> Self {
+        Self(Held::Own(block))
+    }
+
+    pub(super) fn resident(resident: Arc<Resident>) -> Self {
+        Self(Held::Resident(Guard::from_inner(Some(resident))))
+    }
+
+    /// The block as the cache has it, if it is there.
+    #[inline]
+    pub(super) fn as_resident(&self) -> Option<&Resident> {
+        match &self.0 {
+            Held::Resident(guard) => guard.as_deref(),
+            Held::Own(_) => None,
+        }
+    }
+
+    /// The block, to keep.
+    pub(crate) fn into_block(self) -> Block {
+        match self.0 {
+            Held::Own(block) => block,
+            Held::Resident(_) => self.clone_block(),
+        }
+    }
+
+    fn clone_block(&self) -> Block {
+        Block::clone(self)
+    }
+}
+
+impl Deref for HeldBlock {
+    type Target = Block;
+
+    #[inline]
+    fn deref(&self) -> &Block {
+        match &self.0 {
+            Held::Resident(guard) => guard.as_deref().expect("invariant: a guard of a block").block(),
+            Held::Own(block) => block,
+        }
+    }
+}
+
+/// The turns of a cache: how often it has taken in a part of what it has room for.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    taken_in: AtomicU64,
+    turn: AtomicU32,
+}
+
+impl Turns {
+    #[inline]
+    pub(super) fn now(&self) -> u32 {
+        self.turn.load(Relaxed)
+    }
+
+    /// The cache, which has room for `capacity` bytes, takes in `bytes`.
+    pub(super) fn take_in(&self, bytes: u64, capacity: u64) {
+        let before = self.taken_in.fetch_add(bytes, Relaxed);
+        let step = (capacity / TURNS).max(1);
+        if before / step != (before + bytes) / step {
+            self.turn.fetch_add(1, Relaxed);
+        }
+    }
+}
