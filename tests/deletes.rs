@@ -349,6 +349,27 @@ fn idle_time_gives_back_what_tombstones_hide() {
 }
 
 #[test]
+fn idle_time_gives_back_values_that_lie_apart() {
+    with_store(Options::default(), |env, db| {
+        let keyspace = db.keyspace("default").unwrap();
+        keyspace.set_options(&KeyspaceOptions { separate_from: Some(4096), ..keyspace.options() }).unwrap();
+        let count = 2000;
+        for n in 0..count {
+            db.put(key(n), "v".repeat(5000)).unwrap();
+        }
+        db.compact().unwrap();
+        let before = db.stats().space;
+        assert!(before.value_bytes > before.live_bytes / 10 * 9, "{before:?}");
+        (0..count).filter(|n| n % 5 == 3).for_each(|n| db.delete(key(n)).unwrap());
+        env.sleep(Duration::from_secs(5));
+        let after = db.stats().space;
+        assert!(after.value_bytes < before.value_bytes / 100 * 81, "{after:?}");
+        assert!(after.dead_bytes < after.live_bytes / 8, "{after:?}");
+        verify(&db);
+    });
+}
+
+#[test]
 fn what_somebody_still_reads_is_not_compacted_in_vain() {
     with_store(Options::default(), |env, db| {
         let count = 40_000;

@@ -30,7 +30,7 @@ use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::tree::{Flushes, PackLayout};
-use terrace::{Db, Durability, Options, WriteBatch};
+use terrace::{Db, Durability, KeyspaceOptions, Options, WriteBatch};
 use terrace_torture::TreeParts as _;
 
 /// An action under observation.
@@ -58,9 +58,10 @@ impl Stage {
     }
 }
 
-/// Options under which nothing happens unless it is asked for.
+/// Options under which nothing happens unless it is asked for. Values, some of which are large, stay with their keys.
 fn quiet() -> Options {
     let mut options = tiny();
+    options.keyspace.separate_from = None;
     options.memtable_bytes = 256 << 10;
     *options.tree.l0_trigger() = 100;
     options.tree.governor().l0_slow = 100;
@@ -210,6 +211,21 @@ fn a_flush() {
         stage.end(db)
     });
     assert_eq!(jobs, [job_of(1)]);
+}
+
+/// The values of a flush have a pack of their own, which is durable before the pointers to them are named.
+#[test]
+fn a_flush_of_values_that_lie_apart() {
+    let keyspace = KeyspaceOptions { separate_from: Some(16 << 10), ..KeyspaceOptions::default() };
+    let jobs = trace("flush-apart", Options { keyspace, ..quiet() }, |stage| {
+        let db = warmed_up(stage);
+        db.put("large", vec![7; 40_000]).unwrap();
+        stage.begin();
+        flush_entries(&db, 1);
+        stage.end(db)
+    });
+    // What the pointers may hide is merged away after it.
+    assert_eq!(jobs, [job_of(2), Job { packs: 1, names: 1, log: 0 }]);
 }
 
 /// Nothing has been preallocated.

@@ -232,4 +232,8 @@ impl<C: PinValue, T: Tombstones<Error = C::Error>> PinValue for Masked<C, T> {
     fn pin_value(&self) -> C::Pinned {
         self.cursor.pin_value()
     }
+
+    fn read_pinned(&mut self, pointer: C::Pinned) -> Result<C::Pinned, C::Error> {
+        self.cursor.read_pinned(pointer)
+    }
 }

@@ -156,6 +156,22 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         &self.sources[self.winner]
     }
 
+    /// The same, with its number.
+    #[must_use]
+    #[inline]
+    pub fn current_at(&self) -> (usize, &C) {
+        (self.winner, self.current())
+    }
+
+    /// Source `at`, not to be moved.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    #[inline]
+    pub fn source_mut(&mut self, at: usize) -> &mut C {
+        &mut self.sources[at]
+    }
+
     /// Reads the value of the current entry, if it is unread.
     ///
     /// # Errors

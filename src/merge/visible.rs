@@ -25,8 +25,16 @@ pub trait PinValue: Cursor {
     /// A value that lives without the cursor.
     type Pinned: Deref<Target = [u8]>;
 
-    /// The current value. Only while the cursor is valid.
+    /// The current value, or the pointer to it if that lies apart. Only while the cursor is valid.
     fn pin_value(&self) -> Self::Pinned;
+
+    /// The value to which a `pointer` leads that was pinned of this cursor.
+    ///
+    /// # Errors
+    /// That of a failed read.
+    fn read_pinned(&mut self, pointer: Self::Pinned) -> Result<Self::Pinned, Self::Error> {
+        Ok(pointer)
+    }
 }
 
 /// Walks forward over the keys that exist for a reader.
@@ -213,6 +221,9 @@ impl<C: Cursor> VisibleForward<C> {
     }
 }
 
+/// The newest version of a key so far: its stamp and value, or the pointer to that and the source of it.
+type Newest<C> = Option<(Stamp, <C as PinValue>::Pinned, Option<usize>)>;
+
 /// Walks backward over the keys that exist for a reader.
 pub struct VisibleBackward<C: PinValue> {
     merge: MergeBackward<C>,
@@ -331,27 +342,38 @@ impl<C: PinValue> VisibleBackward<C> {
 
     /// Skips all versions of `key`, from the oldest on, and returns the newest one that is visible.
     fn newest_visible(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
-        let mut newest = None;
+        let mut newest: Newest<C> = None;
         let walked = planted!("versions-walked-backward");
         for _ in 0..if walked { usize::MAX } else { STEPS_BEFORE_SEEK } {
             let stamp = self.merge.stamp();
             if stamp.seq() > self.upto {
                 self.leave_key()?;
-                return Ok(newest);
+                return self.read_newest(newest);
             }
-            if self.merge.current().is_apart() {
-                // A newer version may hide it, but seldom does.
-                self.merge.read_value()?;
-            } else if self.merge.current().is_unread() {
+            let (at, current) = self.merge.current_at();
+            let is_apart = current.is_apart();
+            if current.is_unread() && !is_apart {
                 return self.jump_to_newest();
             }
-            newest = stamp.kind().is_put().then(|| (stamp, self.merge.current().pin_value()));
+            newest = stamp.kind().is_put().then(|| (stamp, current.pin_value(), is_apart.then_some(at)));
             let may_be_same = self.merge.step()?;
             if !may_be_same || !self.merge.valid() || self.merge.key() != self.key {
-                return Ok(newest);
+                return self.read_newest(newest);
             }
         }
         self.jump_to_newest()
+    }
+
+    /// Reads the value of the newest version, if it lies apart: not before it is known that no newer one hides it.
+    #[inline(always)]
+    fn read_newest(&mut self, newest: Newest<C>) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
+        match newest {
+            Some((stamp, pointer, Some(at))) => {
+                Ok(Some((stamp, self.merge.source_mut(at).read_pinned(pointer)?)))
+            }
+            Some((stamp, value, None)) => Ok(Some((stamp, value))),
+            None => Ok(None),
+        }
     }
 
     /// As [`newest_visible`](Self::newest_visible), from anywhere, by two seeks.

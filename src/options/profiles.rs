@@ -179,7 +179,8 @@ fn leveldb(table_bytes: u64) -> Options {
         block_bytes: 4096,
         ..TreeOptions::default()
     };
-    Options { tree, background_threads: Some(1), ..Options::default() }
+    let keyspace = KeyspaceOptions { separate_from: None, ..KeyspaceOptions::default() };
+    Options { tree, keyspace, background_threads: Some(1), ..Options::default() }
 }
 
 /// LevelDB's limits of level 0 (`db/dbformat.h`); it has none on what waits to be compacted.

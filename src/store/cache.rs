@@ -454,9 +454,7 @@ impl TableCache {
         let mut buffer = self.frame(place.length(handle)?);
         if let Some(bytes) = buffer.get_mut() {
             let length = bytes.len() as u64;
-            self.timed(table, length, cause, || {
-                place.read(cause, handle.offset..handle.end(), bytes)
-            })?;
+            self.timed(table, length, cause, || place.read(cause, handle.offset..handle.end(), bytes))?;
         }
         place.block(handle, &buffer, 0, |bytes| self.frame(bytes))
     }

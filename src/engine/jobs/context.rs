@@ -115,6 +115,8 @@ impl JobContext {
         let record = self.record_of(tree);
         let settings = self.settings.load();
         let tree_options = &settings.options.tree;
+        // Without holes, the space of a dead value waits for those beside it.
+        let has_holes = self.storage.reclaimer.hole_bytes().is_some();
         TableSettings {
             keyspace: record.id,
             name: record.name.as_str().into(),
@@ -126,7 +128,7 @@ impl JobContext {
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
             ttl: record.ttl,
-            separate_from: record.separate_from,
+            separate_from: record.separate_from.filter(|_| has_holes),
         }
     }
 

@@ -211,6 +211,14 @@ impl PinValue for Source {
             Self::Masked(cursor) => cursor.pin_value(),
         }
     }
+
+    fn read_pinned(&mut self, pointer: Slice) -> Result<Slice> {
+        match self {
+            Self::Memtable(_) => Ok(pointer),
+            Self::Run(cursor) => cursor.read_pinned(&pointer).map(Slice::from_block),
+            Self::Masked(cursor) => cursor.read_pinned(pointer),
+        }
+    }
 }
 
 /// The range of a scan, and the prefix that all keys of the range share.

@@ -40,16 +40,16 @@ const HIDDEN_PARTS: u64 = 8;
 /// and at least so many bytes.
 const HIDDEN_BYTES_MIN: u64 = 1 << 20;
 
-/// Whether the tombstones of the active memtable hide a good part of the tables, if each hides a record of the mean size.
+/// Whether the tombstones of the active memtable hide a good part of what the tables hold and point to, if each hides a record of
+/// the mean size.
 pub(super) fn holds_tombstones(view: &View) -> bool {
     let tombstones = view.active.tombstones();
     if tombstones == 0 || !view.sealed.is_empty() {
         return false;
     }
-    let (bytes, entries) = view
-        .version
-        .runs()
-        .fold((0, 0), |(bytes, entries), (_, run)| (bytes + run.bytes(), entries + run.entries()));
+    let (bytes, entries) = view.version.runs().fold((0, 0), |(bytes, entries), (_, run)| {
+        (bytes + run.bytes() + run.value_bytes(), entries + run.entries())
+    });
     let hidden = u128::from(bytes) * u128::from(tombstones.min(entries)) / u128::from(entries.max(1));
     hidden >= HIDDEN_BYTES_MIN.into() && hidden * u128::from(HIDDEN_PARTS) >= bytes.into()
 }

@@ -125,13 +125,15 @@ impl<'a> Choice<'a> {
     }
 
     /// Whether the tombstones of the victims that are compacted hide at least one part in `parts` of what is read, if each hides a
-    /// record that they meet. What moves costs nothing, and comes nearer to what it hides.
+    /// record that they meet, with its value if that lies apart: it is given back unread. What moves costs nothing, and comes nearer
+    /// to what it hides.
     pub(super) fn gives_up(&self, parts: u64) -> bool {
         let tombstones: u64 = self.compacted().map(|table| table.tombstones).sum();
         let met =
             |count: fn(&TableMeta) -> u64| self.target_inputs.iter().map(|table| count(table)).sum::<u64>();
         let (entries, bytes) = (met(|table| table.entries), met(TableMeta::bytes));
-        let hidden = u128::from(bytes) * u128::from(tombstones.min(entries)) / u128::from(entries.max(1));
+        let with_values = u128::from(bytes) + u128::from(met(|table| table.values.bytes));
+        let hidden = with_values * u128::from(tombstones.min(entries)) / u128::from(entries.max(1));
         let compacted: u64 = self.compacted().map(|table| table.bytes()).sum();
         let read = u128::from(compacted.saturating_add(bytes));
         if read == 0 { self.hides_deeper() } else { hidden > 0 && hidden * u128::from(parts) >= read }

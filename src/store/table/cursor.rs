@@ -425,22 +425,29 @@ impl TableCursor {
     fn read_apart(&mut self) -> Result<()> {
         let stored = self.block.as_ref().and_then(|block| block.buffer().get(self.value.clone()));
         if let (Some(values), Some(stored)) = (&self.values, stored) {
-            let started = self.cache.packs().devices().now();
-            let (value, _) = self.cache.value(values, stored, ReadCause::Scan)?;
-            let time = self.cache.packs().devices().now().saturating_sub(started);
-            let slow = SLOW_READ + Duration::from_nanos(value.len() as u64 * SLOW_READ_BYTE_PICOS / 1000);
+            let (value, is_slow) = read_timed(&self.cache, values, stored)?;
             self.apart = Some(value);
-            if time > slow {
-                self.expect_values();
+            if is_slow {
+                self.expect_values(1);
             }
         }
         self.is_apart = false;
         Ok(())
     }
 
+    /// The value to which `pointer` leads, that of the entry which the cursor stood on before its last step back.
+    pub(super) fn read_pinned(&mut self, pointer: &[u8]) -> Result<Buffer> {
+        let Some(values) = &self.values else { return Ok(Buffer::from(pointer)) };
+        let (value, is_slow) = read_timed(&self.cache, values, pointer)?;
+        if is_slow {
+            self.expect_values(0);
+        }
+        Ok(value)
+    }
+
     /// Tells the device of the values that come next in the block, each time of twice as many. Called after a read that has waited
-    /// for the device: so once for so many values.
-    fn expect_values(&mut self) {
+    /// for the device: so once for so many values. The next one is so far from the current entry.
+    fn expect_values(&mut self, distance: usize) {
         let (Some(values), Some(block)) = (&self.values, &self.block) else { return };
         let here = (self.at, self.entry);
         let expected = self.expected.get_or_insert_default();
@@ -457,7 +464,7 @@ impl TableCursor {
             false => Some(self.entry + distance).filter(|entry| *entry < block.len()),
         };
         let mut bytes = 0;
-        for entry in (1..=count).map_while(next) {
+        for entry in (distance..distance + count).map_while(next) {
             let (_, stamp, value) = block.entry(entry);
             if let Some(stored) = block.buffer().get(value).filter(|_| stamp.is_separated()) {
                 bytes += self.cache.expect_value(values, stored);
@@ -567,6 +574,16 @@ impl TableCursor {
         }
         Ok(())
     }
+}
+
+/// Reads the value that `pointer` leads to. Also tells whether that took as long as a device does.
+fn read_timed(cache: &TableCache, values: &Values, pointer: &[u8]) -> Result<(Buffer, bool)> {
+    let devices = cache.packs().devices();
+    let started = devices.now();
+    let (value, _) = cache.value(values, pointer, ReadCause::Scan)?;
+    let slow = SLOW_READ + Duration::from_nanos(value.len() as u64 * SLOW_READ_BYTE_PICOS / 1000);
+    let is_slow = devices.now().saturating_sub(started) > slow;
+    Ok((value, is_slow))
 }
 
 /// Where the blocks of `table` are read from. Looks `file` up the first time.

@@ -12,6 +12,7 @@ use crate::catalog::{Run, TableMeta, Values};
 use crate::error::{Error, Result};
 use crate::merge::Cursor;
 use crate::store::cache::{TableCache, Unit};
+use crate::store::files::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
 
 /// Tables in key order, disjoint in user keys.
@@ -114,6 +115,21 @@ impl<L: TableList> TablesCursor<L> {
     /// See [`TableCursor::pin_value`].
     pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
         self.table.as_ref().and_then(TableCursor::pin_value)
+    }
+
+    /// The value to which a `pointer` leads that was pinned of this cursor before its last step back.
+    pub(crate) fn read_pinned(&mut self, pointer: &[u8]) -> Result<(Buffer, Range<usize>)> {
+        let value = match (&mut self.table, &self.values) {
+            (Some(table), _) => table.read_pinned(pointer),
+            (None, Some(values)) => {
+                self.cache.value(values, pointer, ReadCause::Scan).map(|(value, _)| value)
+            }
+            (None, None) => Ok(Buffer::from(pointer)),
+        };
+        value.map(|value| {
+            let range = 0..value.len();
+            (value, range)
+        })
     }
 
     fn open(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
