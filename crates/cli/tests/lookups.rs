@@ -1,4 +1,4 @@
-//! `terrace multi-get` and `terrace properties`.
+//! `terrace multi-get`, `terrace properties` and `terrace stats --prometheus`.
 
 use crate::common::Workplace;
 use serde_json::Value;
@@ -35,4 +35,23 @@ fn properties_have_the_names_of_other_stores_too() {
     let ran = place.run("properties db terrace.mood");
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.starts_with("terrace: there is no property \"terrace.mood\": there are terrace."));
+}
+
+#[test]
+fn statistics_come_as_prometheus_reads_them() {
+    let place = Workplace::new();
+    place.succeed("put db a 1");
+    place.succeed("compact db");
+    let text = place.succeed("stats db --prometheus");
+    for line in [
+        "# TYPE terrace_level_entries gauge",
+        "terrace_level_entries{keyspace=\"default\",level=\"1\"} 1",
+        "terrace_last_sequence_number 1",
+        "terrace_poisoned",
+    ] {
+        let is_there = text.lines().any(|found| found == line);
+        // What only a monitor inside of the program knows is not there.
+        assert_eq!(is_there, line != "terrace_poisoned", "{line}\n{text}");
+    }
+    assert_eq!(place.run("stats db --prometheus --json").status, 2);
 }

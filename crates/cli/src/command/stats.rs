@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use terrace::{ByCause, CompactionStats, PunchStats, RewriteStats, SpaceStats, Stats};
+use terrace_metrics::{Picture, prometheus};
 
 use super::{Answer, shape};
 use crate::place::open_to_read;
@@ -16,7 +17,10 @@ use crate::place::open_to_read;
 #[command(after_help = "\
 Examples:
   terrace stats people.db
-  terrace stats people.db --json")]
+  terrace stats people.db --json
+  terrace stats people.db --prometheus > people.prom
+
+The last one is for the textfile collector of Prometheus' node exporter. The names are stable; docs/operating.md says what to watch.")]
 pub struct Arguments {
     /// Directory of the store
     db: PathBuf,
@@ -24,11 +28,19 @@ pub struct Arguments {
     /// Print an object
     #[arg(long)]
     json: bool,
+
+    /// Print metrics as Prometheus reads them
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
     let stats = open_to_read(&arguments.db)?.stats();
     let mut out = io::stdout().lock();
+    if arguments.prometheus {
+        out.write_all(prometheus(&[Picture::of(&stats)]).as_bytes())?;
+        return Ok(Answer::Yes);
+    }
     let mut object = to_json(&stats);
     if arguments.json {
         let shapes = stats.keyspaces.iter().map(|keyspace| shape::to_json(&keyspace.name, &keyspace.shape));
