@@ -395,6 +395,28 @@ impl Keyspace {
         self.tree().approximate_len()
     }
 
+    /// About how many bytes of tables the entries take whose keys lie in `range`, from what is in memory: nothing is read.
+    ///
+    /// A table that lies in the range counts whole, one that reaches over an end of it by half. So each level is wrong by
+    /// at most a table, and what is in memtables does not count. Overwritten and deleted entries do, until they are
+    /// compacted.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert_eq!(users.approximate_bytes(..), 0, "it is in the memtable");
+    /// db.flush()?;
+    /// assert!(users.approximate_bytes(..) > 0);
+    /// assert_eq!(users.approximate_bytes("2"..), 0);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_bytes(&self, range: impl KeyBounds) -> u64 {
+        bounds(&range).range().map_or(0, |range| self.tree().approximate_bytes(&range))
+    }
+
     fn bidirectional(&self, bounds: Bounds) -> Result<Cursor> {
         Ok(Cursor::new(BidirectionalScan::new(Scan::new(&self.engine().read, self.tree(), bounds, None)?)))
     }

@@ -216,8 +216,7 @@ fn unmap(_: &Pages) {}
 mod tests {
     use super::*;
 
-    const LENGTHS: [usize; 6] =
-        [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097, 3 * LARGE_BYTES];
+    const LENGTHS: [usize; 6] = [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097, 3 * LARGE_BYTES];
 
     /// Writes all of it, and reads it back.
     fn use_whole(pages: &Pages, bytes: usize) {

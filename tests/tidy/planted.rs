@@ -99,6 +99,8 @@ fn unsafe_code_elsewhere_is_found() {
     finds(code::unsafe_code, "src/a.rs", "unsafe { x() }", &["src/a.rs:1: unsafe"]);
     finds(code::unsafe_code, "src/a.rs", "#![deny(unsafe_code)] // unsafe", &[]);
     finds(code::unsafe_code, "src/store/memtable/arena.rs", "unsafe { x() }", &[]);
+    finds(code::unsafe_code, "crates/capi/src/native/a.rs", "unsafe { x() }", &[]);
+    finds(code::unsafe_code, "crates/capi/src/a.rs", "unsafe { x() }", &["crates/capi/src/a.rs:1: unsafe"]);
 }
 
 #[test]

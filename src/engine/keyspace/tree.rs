@@ -18,13 +18,13 @@ use super::fitting_prefix::FittingPrefix;
 use super::overwrite_ratio::OverwriteRatio;
 use super::range_deletes::RangeDeletes;
 use super::read_debt::ReadDebt;
-use crate::catalog::{BufferList, CompactionBuffer, Version};
+use crate::catalog::{BufferList, CompactionBuffer, TableMeta, Version};
 use crate::env::sync::before_look;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::policy::{Layout, PolicyConfig};
 use crate::store::memtable::{ChunkPool, Memtable};
-use crate::types::{KeyspaceId, Seq};
+use crate::types::{KeyRange, KeyspaceId, Seq};
 
 /// First chunk of a memtable's arena, in bytes. A keyspace that is hardly used costs little more.
 const ARENA_BYTES: usize = 64 * 1024;
@@ -313,6 +313,18 @@ impl Tree {
         let entries =
             view.memtables().map(|memtable| memtable.entries()).chain(runs().map(|run| run.entries()));
         entries.sum::<u64>().saturating_sub(2 * runs().map(|run| run.tombstones()).sum::<u64>())
+    }
+
+    /// An estimate of the bytes that `range` takes in tables, values that lie apart included: a table that reaches over an
+    /// end of it counts by half.
+    pub(crate) fn approximate_bytes(&self, range: &KeyRange) -> u64 {
+        let view = self.view();
+        let within = |table: &TableMeta| table.range.start >= range.start && table.range.end <= range.end;
+        let share = |table: &Arc<TableMeta>| {
+            let bytes = table.bytes() + table.values.bytes;
+            if within(table) { bytes } else { bytes / 2 }
+        };
+        view.version.runs().flat_map(|(_, run)| run.overlapping(range)).map(share).sum()
     }
 }
 
