@@ -6,11 +6,11 @@ use crate::common::Workplace;
 fn keyspaces_are_made_shown_changed_and_dropped() {
     let place = Workplace::new();
     place.succeed("put db a 1");
-    let default = "default\tcompression=none\tfilter_bits=10\tprefix=none\tseparate_from=none\tttl=none\n";
+    let default = "default\tcompression=none\tfilter_bits=10\tprefix=none\tseparate_from=16384\tttl=none\n";
     assert_eq!(place.succeed("keyspace db"), default);
     let photos = |compression, bits| {
         format!(
-            "photos\tcompression={compression}\tfilter_bits={bits}\tprefix=none\tseparate_from=none\tttl=none\n"
+            "photos\tcompression={compression}\tfilter_bits={bits}\tprefix=none\tseparate_from=16384\tttl=none\n"
         )
     };
     assert_eq!(place.succeed("keyspace db photos --compression lz4"), photos("lz4", 10));
@@ -27,16 +27,17 @@ fn keyspaces_are_made_shown_changed_and_dropped() {
     assert_eq!(place.succeed("keyspace db"), default);
     assert_eq!(
         place.succeed("keyspace db events --prefix-delimiter / --prefix-count 2 --ttl 60"),
-        "events\tcompression=none\tfilter_bits=10\tprefix=delimited('/', 2)\tseparate_from=none\tttl=60\n"
+        "events\tcompression=none\tfilter_bits=10\tprefix=delimited('/', 2)\tseparate_from=16384\tttl=60\n"
     );
     let longer = place.succeed("keyspace db events --ttl 3600");
     assert_eq!(
         longer,
-        "events\tcompression=none\tfilter_bits=10\tprefix=delimited('/', 2)\tseparate_from=none\tttl=3600\n"
+        "events\tcompression=none\tfilter_bits=10\tprefix=delimited('/', 2)\tseparate_from=16384\tttl=3600\n"
     );
     assert_eq!(place.succeed("keyspace db events"), longer);
     assert!(place.succeed("manifest-dump db").contains("alter_life"));
     assert!(place.succeed("keyspace db users --prefix-bytes 4").contains("\tprefix=fixed(4)\t"));
+    assert!(place.succeed("keyspace db users --separate-from 0").contains("\tseparate_from=none\t"));
 }
 
 #[test]
@@ -60,6 +61,6 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         let ran = place.run(command);
         assert!(ran.status == 2 && ran.stderr.contains(reason), "{command}: {}", ran.stderr);
     }
-    let events = "events\tcompression=none\tfilter_bits=10\tprefix=none\tseparate_from=none\tttl=60\n";
+    let events = "events\tcompression=none\tfilter_bits=10\tprefix=none\tseparate_from=16384\tttl=60\n";
     assert!(place.succeed("keyspace db").ends_with(events));
 }

@@ -12,9 +12,10 @@ fn pages_of_the_stored_runs_are_whole() {
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
     let files = std::fs::read_dir(stored).expect("stored runs").map(|entry| entry.expect("an entry").path());
     let mut pages = Vec::new();
-    // A summary of several commands is no run.
+    // A summary of several commands is no run of the tool, nor is what Python has measured.
     let is_run = |path: &std::path::PathBuf| {
-        path.extension().is_some_and(|end| end == "json") && !path.ends_with("two-disks.json")
+        let is_other = ["two-disks.json", "python.json"].iter().any(|name| path.ends_with(name));
+        path.extension().is_some_and(|end| end == "json") && !is_other
     };
     for file in files.filter(is_run) {
         let name = file.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned() + ".html";
