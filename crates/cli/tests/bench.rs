@@ -244,8 +244,8 @@ fn calm_runs_at_each_level_and_is_drawn() {
         let kinds = ["warm_up", "stolen", "kept"].map(|kind| level["windows"][kind].as_u64().expect(kind));
         assert_eq!(level["course"].as_array().map(Vec::len), Some(kinds.iter().sum::<u64>() as usize));
         assert!(kinds[0] > 0, "{level}");
-        // On a busy machine none of the floor's windows counts, either.
-        assert!(level["floor"].is_object(), "{level}");
+        // On a busy machine none of the floor's windows may count: then there is no figure of it.
+        assert!(level.get("floor").is_some(), "{level}");
         let told: Vec<_> =
             level["splits"].as_array().expect("splits").iter().map(|one| &one["told"]).collect();
         assert_eq!(told, ["outside", "inside"]);

@@ -2,7 +2,7 @@
 
 use crate::tree_parts::TreeParts as _;
 use terrace::tree::PackLayout;
-use terrace::{Options, TreeOptions};
+use terrace::{KeyspaceOptions, Options, TreeOptions};
 
 /// Options under which a few hundred entries make every kind of job run.
 pub fn tiny() -> Options {
@@ -10,6 +10,8 @@ pub fn tiny() -> Options {
         memtable_bytes: 16 << 10,
         wal_bytes_max: 128 << 10,
         memory_bytes: Some(4 << 20),
+        // Schedules go by the sizes of tables. Those with values apart say so.
+        keyspace: KeyspaceOptions { separate_from: None, ..KeyspaceOptions::default() },
         tree: TreeOptions::default().with(|tree| {
             tree.set_ratio(Some(4));
             tree.tables().table_bytes = 4 << 10;
