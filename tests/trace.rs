@@ -58,9 +58,10 @@ impl Stage {
     }
 }
 
-/// Options under which nothing happens unless it is asked for.
+/// Options under which nothing happens unless it is asked for. Values, some of which are large, stay with their keys.
 fn quiet() -> Options {
     let mut options = tiny();
+    options.keyspace.separate_from = None;
     options.memtable_bytes = 256 << 10;
     *options.tree.l0_trigger() = 100;
     options.tree.governor().l0_slow = 100;
