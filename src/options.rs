@@ -96,7 +96,7 @@ pub struct KeyspaceOptions {
     /// ```
     pub prefix: Option<Prefix>,
     /// From which size on a value lies apart from its key, in bytes; 1 to 1 GiB. `None`: never. Default: 16 KiB, from which on
-    /// updates are several times as fast and scans as fast as without (`docs/benchmarks/values.md`).
+    /// updates gain far more than scans with values lose (`docs/benchmarks/values.md`).
     ///
     /// Compactions then move a pointer of about 20 bytes in the place of such a value, which is written once behind the log.
     /// A lookup reads once more if neither is in the cache; a scan reads the values where they lie, in the order in which they

@@ -122,10 +122,11 @@ impl Entry {
 /// An entry, with its charge for memory outside of frames, its share of its table's heat, and what leads to it.
 #[derive(Debug)]
 struct Kept {
+    /// Dropped before the entry, by whose address it knows its pointer.
+    _shown: Option<Shown>,
     entry: Entry,
     _charge: Option<Charge>,
     _warm: Option<Warm>,
-    _shown: Option<Shown>,
 }
 
 /// A clone is for a reader and carries none of these: the entry in the cache counts once. (A shared charge would cost each
@@ -504,8 +505,9 @@ impl TableCache {
         if let Some(Entry::Block(resident)) = self.entry(&key_of(table, handle)) {
             counts.hits.fetch_add(1, Relaxed);
             if self.kinds.of == Cached::Everything {
-                // It was kept while nobody had this reader of its table.
-                self.keep_block(table, at, &resident, table.warm(handle.length.into()));
+                // It was kept while nobody had this reader of its table. In an entry of its own: the one before takes its pointer with it.
+                let again = Resident::new(resident.block().clone());
+                self.keep_block(table, at, &again, table.warm(handle.length.into()));
             }
             return Some(HeldBlock::resident(resident));
         }

@@ -2,17 +2,18 @@
 //! (Pointer swizzling: Leis et al., "LeanStore: In-Memory Data Management Beyond Main Memory", ICDE 2018, section 3.1.)
 //!
 //! * **Who owns what.** The cache owns its entries as before, and decides which of them go. An open table has a pointer for each of
-//!   its blocks, which is null or leads to the block of an entry. The entry has a [`Shown`], which makes the pointer null when it is
-//!   dropped: when the entry is evicted, removed or replaced.
-//! * **Invariant:** a pointer that is not null has a [`Shown`] that lives, or comes before one that will be dropped: it is set before
-//!   its entry goes into the cache. So no pointer keeps a block in memory that the cache has let go of. The other way
-//!   round, an entry may be without a pointer: a reader then finds it by its key and puts it into the cache again.
+//!   its blocks, which is null or leads to the block of an entry.
+//! * **INVARIANT(I23):** a pointer leads to a block only as long as the cache keeps that block, or is about to. It is set before the entry goes
+//!   into the cache, and the entry has a [`Shown`], which makes it null when it is dropped: when the entry is evicted, removed or
+//!   replaced. Not if the pointer leads to the block of another entry by then, which has a [`Shown`] of its own. So no pointer keeps a
+//!   block in memory that the cache has let go of. The other way round, an entry may be without a pointer: a reader then finds
+//!   it by its key, and puts a new entry in its place.
 //! * **Readers** load a pointer without a lock and without counting ([`arc_swap`]'s guards): who makes it null waits for nobody, and
 //!   the block lives until its last reader has gone.
 //! * **Use.** The cache evicts what is not used, and does not see a use through a pointer. So a block notes in which
 //!   [turn](Turns) of the cache it was used last, and its first use in a turn is passed on.
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -27,13 +28,20 @@ const TURNS: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Resident {
     block: Block,
+    /// Whether it is a part of a pinned table.
+    is_pinned: bool,
     /// The turn in which its last use was passed on to the cache.
     used_in: AtomicU32,
 }
 
 impl Resident {
     pub(super) fn new(block: Block) -> Arc<Self> {
-        Arc::new(Self { block, used_in: AtomicU32::new(0) })
+        Arc::new(Self { block, is_pinned: false, used_in: AtomicU32::new(0) })
+    }
+
+    /// As [`Resident::new`], for a part of a pinned table.
+    pub(super) fn pinned(block: Block) -> Arc<Self> {
+        Arc::new(Self { block, is_pinned: true, used_in: AtomicU32::new(0) })
     }
 
     #[inline]
@@ -77,16 +85,10 @@ impl BlockPointers {
         guard.is_some().then_some(HeldBlock(Held::Resident(guard)))
     }
 
-    /// Lets pointer `at` lead to `resident` for as long as the result lives.
+    /// Lets pointer `at` lead to `resident`, which is of no other entry, for as long as the result lives.
     pub(super) fn show(&self, at: usize, resident: &Arc<Resident>) -> Shown {
-        let shown = self.shown(at..at + 1);
         self.set(at, resident);
-        shown
-    }
-
-    /// What makes the pointers in `range` null when it is dropped.
-    pub(super) fn shown(&self, range: Range<usize>) -> Shown {
-        Shown { pointers: self.clone(), range }
+        Shown { pointers: self.clone(), at, resident: Arc::as_ptr(resident).addr() }
     }
 
     fn set(&self, at: usize, resident: &Arc<Resident>) {
@@ -94,31 +96,54 @@ impl BlockPointers {
             pointer.store(Some(resident.clone()));
         }
     }
-}
 
-/// Makes pointers null when it is dropped.
-#[derive(Debug)]
-pub(super) struct Shown {
-    pointers: BlockPointers,
-    range: Range<usize>,
-}
-
-impl Shown {
-    /// Lets a further pointer lead to `resident`, if it is one of these pointers, those of `of`.
-    pub(super) fn show(&self, of: &BlockPointers, at: usize, resident: &Arc<Resident>) {
-        if Arc::ptr_eq(&self.pointers.0, &of.0) && self.range.contains(&at) {
-            self.pointers.set(at, resident);
+    /// Makes pointer `at` null if it leads to what `is_meant` knows.
+    fn clear(&self, at: usize, is_meant: impl Fn(&Arc<Resident>) -> bool) {
+        let Some(pointer) = self.0.get(at) else { return };
+        let now = pointer.load();
+        if now.as_ref().is_some_and(is_meant) && !planted!("pointer-to-an-evicted-block") {
+            // If it leads elsewhere by now, that is another entry's.
+            pointer.compare_and_swap(&*now, None);
         }
     }
 }
 
+/// Makes the pointer to an entry's block null when it is dropped.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pointers: BlockPointers,
+    at: usize,
+    /// The address of what it leads to, which no other block has before this is dropped: the entry holds it.
+    resident: usize,
+}
+
 impl Drop for Shown {
     fn drop(&mut self) {
-        if planted!("pointer-to-an-evicted-block") {
-            return;
+        self.pointers.clear(self.at, |resident| Arc::as_ptr(resident).addr() == self.resident);
+    }
+}
+
+/// Makes all pointers to parts of a pinned table null when it is dropped. Whoever lets one lead there holds the table.
+#[derive(Debug)]
+pub(super) struct ShownParts(BlockPointers);
+
+impl ShownParts {
+    /// For the table with these pointers.
+    pub(super) fn of(pointers: &BlockPointers) -> Self {
+        Self(pointers.clone())
+    }
+
+    /// Lets a pointer of `of` lead to `part`, if these are the same pointers.
+    pub(super) fn show(&self, of: &BlockPointers, at: usize, part: &Arc<Resident>) {
+        if Arc::ptr_eq(&self.0.0, &of.0) {
+            self.0.set(at, part);
         }
-        let pointers = self.pointers.0.get(self.range.clone()).unwrap_or_default();
-        pointers.iter().for_each(|pointer| pointer.store(None));
+    }
+}
+
+impl Drop for ShownParts {
+    fn drop(&mut self) {
+        (0..self.0.0.len()).for_each(|at| self.0.clear(at, |resident| resident.is_pinned));
     }
 }
 
@@ -155,12 +180,8 @@ impl HeldBlock {
     pub(crate) fn into_block(self) -> Block {
         match self.0 {
             Held::Own(block) => block,
-            Held::Resident(_) => self.clone_block(),
+            Held::Resident(_) => Block::clone(&self),
         }
-    }
-
-    fn clone_block(&self) -> Block {
-        Block::clone(self)
     }
 }
 

@@ -6,8 +6,9 @@
 //! missed a good part is read as a whole.
 //!
 //! The cache owns a pinned table like every other entry, within the budget. The table's reader only holds a weak
-//! reference to it, and [pointers](super::block_pointers) to those of its blocks that lookups have asked for. Uses through that reference are not noted in the cache, so a pinned table is evicted early once
-//! the cache needs memory. Then scans and lookups go by units.
+//! reference to it, and [pointers](super::block_pointers) to those of its blocks that lookups have asked for. Uses
+//! through these are not noted in the cache, so a pinned table is evicted early once the cache needs memory. Then scans and
+//! lookups go by units.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use arc_swap::ArcSwapWeak;
 
-use super::block_pointers::{Resident, Shown};
+use super::block_pointers::{Resident, ShownParts};
 use super::{Cached, Entry, HeldBlock, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
@@ -46,12 +47,12 @@ pub(crate) struct PinnedTable {
     blocks: Box<[Block]>,
     /// Bytes of memory that it takes, and how many of those are outside of frames.
     memory: (usize, usize),
-    /// What leads to its blocks. Whoever lets a pointer lead to one holds all of this.
-    shown: Shown,
+    /// What leads to its blocks.
+    shown: ShownParts,
 }
 
 impl PinnedTable {
-    fn new(blocks: Box<[Block]>, shown: Shown) -> Self {
+    fn new(blocks: Box<[Block]>, shown: ShownParts) -> Self {
         let mut memory = [size_of_val(&*blocks) + blocks.len() * Resident::BYTES; 2];
         let mut last: Option<&Buffer> = None;
         for buffer in blocks.iter().map(Block::buffer) {
@@ -174,7 +175,7 @@ impl TableCache {
         }
         pin_state.times_read.fetch_add(1, Relaxed);
         // An error is left for whoever reads the damaged block by itself.
-        let shown = table.pointers().shown(0..table.blocks());
+        let shown = ShownParts::of(table.pointers());
         let pinned = Arc::new(PinnedTable::new(self.read_all(table, cause).ok()?, shown));
         // Uncompressed, the table may be too long after all.
         if !self.keeps(pinned.memory.0) {
@@ -202,7 +203,7 @@ impl TableCache {
     /// Block `at`, if its table is pinned. For lookups, which need one block.
     pub(super) fn block_of_pinned(&self, table: &TableReader, at: usize) -> Option<HeldBlock> {
         let pinned = table.pin_state().pinned.load().upgrade()?;
-        let resident = Resident::new(pinned.block(at)?.clone());
+        let resident = Resident::pinned(pinned.block(at)?.clone());
         pinned.shown.show(table.pointers(), at, &resident);
         self.counts.mine().hits.fetch_add(1, Relaxed);
         Some(HeldBlock::resident(resident))

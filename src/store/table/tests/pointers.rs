@@ -13,7 +13,7 @@ fn get(fixture: &Fixture, reader: &TableReader, at: usize) {
 }
 
 #[test]
-fn a_pointer_leads_to_a_block_as_long_as_the_cache_keeps_it() {
+fn i23_a_pointer_leads_to_a_block_as_long_as_the_cache_keeps_it() {
     let fixture = Fixture::new();
     let table = fixture.write(&[entries(0, 2000)], settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
@@ -33,6 +33,40 @@ fn a_pointer_leads_to_a_block_as_long_as_the_cache_keeps_it() {
     assert_eq!(fixture.cache.counts().misses, before + 1);
     fixture.cache.set_capacity(0);
     assert!(!is_shown(&reader, 3));
+}
+
+#[test]
+fn i23_who_takes_the_place_of_an_entry_takes_its_pointer_too() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[entries(0, 2000)], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    // As readers do who miss the same block at once.
+    let [first, second] = [(); 2].map(|()| fixture.cache.read(&reader, 3, ReadCause::Get).unwrap());
+    assert!(is_shown(&reader, 3), "the second has come in the place of the first");
+    assert!(!first.buffer().is(second.buffer()));
+    assert!(fixture.cache.lookup(&reader, 3).unwrap().buffer().is(second.buffer()));
+    fixture.cache.forget(&table);
+    assert!(!is_shown(&reader, 3));
+}
+
+#[test]
+fn i23_a_pinned_table_takes_its_own_pointers_with_it() {
+    let fixture = Fixture::with_cache(8 << 20);
+    let table = fixture.write(&[entries(0, 2000)], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    fixture.cache.settle(&table);
+    let pinned = fixture.cache.pinned(&reader).unwrap();
+    get(&fixture, &reader, 3);
+    get(&fixture, &reader, 4);
+    assert!(is_shown(&reader, 3) && is_shown(&reader, 4));
+    // The cache lets go of it while a scan still has it, and a lookup reads one of its blocks anew.
+    fixture.cache.set_capacity(0);
+    fixture.cache.set_capacity(8 << 20);
+    let read = fixture.cache.read(&reader, 3, ReadCause::Get).unwrap();
+    drop(pinned);
+    assert!(!is_shown(&reader, 4), "that led to the pinned table");
+    assert!(fixture.cache.lookup(&reader, 3).unwrap().buffer().is(read.buffer()));
+    assert!(is_shown(&reader, 3), "and that to the cache");
 }
 
 #[test]
