@@ -572,14 +572,24 @@ fn deletes_of_small_rows_read_no_large_values() {
 
 #[test]
 fn a_power_cut_while_idle_time_gives_space_back_loses_nothing() {
+    for separate_from in [None, KeyspaceOptions::default().separate_from] {
+        power_cuts_while_idle_time_gives_space_back(separate_from);
+    }
+}
+
+fn power_cuts_while_idle_time_gives_space_back(separate_from: Option<u32>) {
+    let keyspace = KeyspaceOptions { separate_from, ..KeyspaceOptions::default() };
+    let options = Options { keyspace, ..Options::default() };
     for cut in (0..).step_by(3) {
-        let _replay = Replay(format!("cut {cut}"));
+        let _replay = Replay(format!("cut {cut}, apart from {separate_from:?}"));
+        let options = options.clone();
         let env = SimEnv::new(SimConfig { seed: cut, ..SimConfig::default() });
         let is_whole = env.simulate(move |env| {
-            let db = open(&env, Options::default());
+            let db = open(&env, options);
             (0..400).for_each(|n| db.put(key(n), &large(n)[..20_000]).unwrap());
             db.compact().unwrap();
             let before = live_bytes(&db);
+            assert_eq!(db.stats().space.values > 0, separate_from.is_some());
             (0..400).filter(|n| n % 10 != 3).for_each(|n| db.delete(key(n)).unwrap());
             db.sync().unwrap();
             env.cut_after(cut);

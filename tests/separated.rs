@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::env::Env;
-use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::tree::ValueOrder;
 use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options};
 use terrace_torture::client::DIR;
@@ -487,4 +487,35 @@ fn few_values_apart_do_not_rewrite_a_large_tree() {
         written.recv().unwrap()
     });
     assert!(with < without + 4_000_000, "{with} bytes with values apart, {without} without");
+}
+
+#[test]
+fn nothing_lies_apart_once_the_file_system_has_refused_a_hole() {
+    with_store(Options { memtable_bytes: 1 << 20, ..separating(100) }, |env, db| {
+        let target =
+            FaultTarget::Matching { operation: Operation::Punch, path_suffix: ".pack".into(), skipped: 0 };
+        env.fault(FaultRule { target, error: FaultError::Unsupported, sticky: true, partial: false });
+        let mut rng = Rng::new(1);
+        let mut model = BTreeMap::new();
+        let mut put = |keys: std::ops::Range<u64>, step: usize| {
+            for n in keys.step_by(step) {
+                let value = value(&mut rng, 20_000);
+                db.put(key(n), &value).unwrap();
+                model.insert(key(n), value);
+            }
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            check(&db, &model);
+        };
+        put(0..60, 1);
+        let values = db.stats().space.values;
+        assert_eq!(values, 60, "nobody has asked for a hole yet");
+        for _ in 0..4 {
+            put(0..60, 3);
+        }
+        env.sleep(Duration::from_secs(20));
+        assert!(db.stats().punch.unsupported);
+        put(100..160, 1);
+        assert!(db.stats().space.values <= 60, "{:?}", db.stats().space);
+    });
 }

@@ -38,7 +38,7 @@ class KeyspaceOptions:
     """By which rule keys have prefixes, so that scans within one skip tables: the first bytes, this many; or all up to and
     including the nth delimiter, as in `(b"/", 2)`."""
 
-    separate_from: int | None = None
+    separate_from: int | None = 16 << 10
     """From which size on a value lies apart from its key, in bytes; `None`: never."""
 
     ttl: timedelta | None = None
