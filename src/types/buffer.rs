@@ -33,7 +33,6 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
 use super::pages::{PAGES_ALIGN, Pages};
 
 /// Bytes of a cache line.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
 const CACHE_LINE_BYTES: usize = 64;
 
 /// Frames begin at multiples of this many bytes: a cache line.
@@ -332,14 +331,45 @@ impl Buffer {
 /// Prefetches the cache line in which `thing` begins. Changes nothing.
 #[inline]
 pub(crate) fn prefetch<T>(thing: &T) {
+    prefetch_address(std::ptr::from_ref(thing).addr());
+}
+
+/// Prefetches the cache line with this address, if there is memory. Changes nothing.
+#[inline]
+fn prefetch_address(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch is allowed for any address, and every such processor has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(thing).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = thing;
+    let _ = address;
+}
+
+/// Where bytes lie that may be gone by now: good for a prefetch and nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct Whereabouts(AtomicUsize);
+
+impl Whereabouts {
+    /// Most cache lines that are prefetched.
+    const LINES_MAX: usize = 16;
+
+    /// Notes where `bytes` lie: the first line, and in the bits of an address within a line how many lines there are.
+    pub(crate) fn set(&self, bytes: &[u8]) {
+        let address = bytes.as_ptr().addr();
+        let lines = (address % CACHE_LINE_BYTES + bytes.len()).div_ceil(CACHE_LINE_BYTES);
+        self.0.store(address - address % CACHE_LINE_BYTES + lines.min(Self::LINES_MAX), Relaxed);
+    }
+
+    /// Prefetches the bytes, so that whoever reads them does not wait for one line after the other. (The processor prefetches by itself only
+    /// where reads have begun.)
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        let noted = self.0.load(Relaxed);
+        let lines = noted % CACHE_LINE_BYTES;
+        (0..lines).for_each(|line| prefetch_address(noted - lines + line * CACHE_LINE_BYTES));
+    }
 }
 
 impl Deref for Buffer {

@@ -1,8 +1,10 @@
 //! Lookups of many keys at one moment.
 //!
 //! Each memtable and each run is asked for all keys that are still undecided, in key order. So neighbouring keys
-//! share the search for their table and the fetch of their block. It touches what [`ReadPath`] holds and takes no lock
-//! of the engine.
+//! share the search for their table and the fetch of their block. A run is asked for a group of keys at a time, step by step: a lookup is
+//! a row of waits for memory, and those of a group pass side by side. (Psaropoulos et al., "Interleaving with Coroutines: A Practical Approach
+//! for Robust Index Joins", VLDB 2018, compares ways to do so; this is its group prefetching.) It touches what [`ReadPath`] holds and takes no
+//! lock of the engine.
 
 use std::sync::Arc;
 
@@ -15,10 +17,10 @@ use crate::format::block::Block;
 use crate::format::filter;
 use crate::merge::newest_over;
 use crate::slice::Slice;
-use crate::store::cache::HeldBlock;
+use crate::store::cache::{HeldBlock, OpenTable};
 use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
-use crate::types::{Seq, Stamp};
+use crate::types::{Seq, Stamp, TableId};
 
 impl ReadPath {
     /// The values of `keys`, in their order, at `upto` or at the newest visible state.
@@ -38,7 +40,7 @@ impl ReadPath {
             keys.iter().enumerate().map(|(place, key)| Sought::new(key.as_ref(), place)).collect();
         undecided.sort_unstable_by_key(|sought| sought.key);
         // Newest first: the first version met is the newest that is visible (I2).
-        for memtable in view.memtables() {
+        for memtable in view.memtables().filter(|memtable| !memtable.is_empty()) {
             undecided.retain(|sought| {
                 let over = memtable.newest_over(sought.key, upto);
                 let decided = decide(memtable.get(sought.key, sought.hash, upto), over);
@@ -50,18 +52,17 @@ impl ReadPath {
         }
         let mut apart = Vec::new();
         for (level, run) in view.version.runs() {
-            let place = (&**view, level, run);
-            let mut finger = Finger { path: self, place, upto, table: None };
+            let asked = Asked { path: self, view: &view, level, run, upto };
             let mut left = Vec::with_capacity(undecided.len());
-            for sought in undecided {
-                match finger.find(&sought)? {
+            for group in undecided.chunks(ABREAST) {
+                asked.answer(group, |sought, found| match found {
                     Some(found) => {
                         let is_apart = found.as_ref().is_some_and(|(stamp, _)| stamp.is_separated());
                         apart.extend(is_apart.then_some(sought.place));
                         values[sought.place] = found.map(|(_, value)| value);
                     }
                     None => left.push(sought),
-                }
+                })?;
             }
             undecided = left;
         }
@@ -91,7 +92,11 @@ impl ReadPath {
     }
 }
 
+/// Keys for which a run is asked side by side: more waits than a processor has under way at once, about ten.
+const ABREAST: usize = 16;
+
 /// A key, and where its value goes.
+#[derive(Clone, Copy)]
 struct Sought<'a> {
     key: &'a [u8],
     hash: u64,
@@ -104,95 +109,137 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// The position in a run at which the last key was looked for.
-struct Finger<'a> {
+/// A run that is asked.
+struct Asked<'a> {
     path: &'a ReadPath,
-    /// The view, the level, and the run.
-    place: (&'a View, u8, &'a Run),
+    view: &'a View,
+    level: u8,
+    run: &'a Run,
     upto: Seq,
-    table: Option<(Arc<TableMeta>, Opened)>,
 }
 
-/// An open table, and the block of it that was fetched last.
-struct Opened {
-    reader: Arc<TableReader>,
-    /// The block, with its offset.
-    block: Option<(u64, Block)>,
+/// The table of a run that may have a key, opened.
+struct Located<'a> {
+    meta: &'a Arc<TableMeta>,
+    table: OpenTable<'a>,
 }
 
-impl Finger<'_> {
-    /// The run's answer for a key; `None` if older runs must be asked. Keys come in order.
-    fn find(&mut self, sought: &Sought<'_>) -> Result<Option<Option<Found>>> {
-        let key = sought.key;
-        let (meta, mut opened) = match self.table.take() {
-            Some((meta, opened)) if meta.range.end.admits(key) || planted!("table-kept-behind-its-end") => {
-                (meta, opened)
+/// What may have a key, its filter has let the key pass, and the block to look in.
+struct Candidate<'a> {
+    part: OpenTable<'a>,
+    /// `None` if the filter has not let the key pass.
+    block: Option<usize>,
+    /// Newest range tombstone of the table over the key.
+    over: Option<Seq>,
+}
+
+impl Asked<'_> {
+    /// Passes on the run's answer for each key of `group`: `None` if older runs must be asked. The keys come in order, at most [`ABREAST`].
+    fn answer<'k>(
+        &self,
+        group: &[Sought<'k>],
+        mut to: impl FnMut(Sought<'k>, Option<Option<Found>>),
+    ) -> Result<()> {
+        let located = self.locate(group)?;
+        let candidates = self.candidates(group, &located)?;
+        for candidate in candidates.iter().flatten() {
+            if let Some(at) = candidate.block {
+                candidate.part.pointers().prefetch_block(at);
             }
-            _ => {
-                let Some(meta) = self.place.2.find(key).filter(|meta| meta.min_seq <= self.upto) else {
-                    return Ok(None);
-                };
-                let reader = self.path.cache.table_arc(meta)?;
-                (meta.clone(), Opened { reader, block: None })
-            }
-        };
-        let (view, level, _) = self.place;
-        let found = opened.find(self.path, sought, self.upto, |path| {
-            if let Some(list) = view.buffer_of(level) {
-                let found = path.get_from_buffer(list, level, (sought.hash, key), self.upto)?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-            }
-            path.count_search(&view.version, (level, &meta), key);
-            Ok(None)
-        });
-        self.table = Some((meta, opened));
-        found
+        }
+        let mut last = None;
+        for ((sought, located), candidate) in group.iter().zip(&located).zip(&candidates) {
+            let found = match (located, candidate) {
+                (Some(located), Some(candidate)) => self.find(sought, located, candidate, &mut last)?,
+                _ => None,
+            };
+            to(*sought, found);
+        }
+        Ok(())
     }
-}
 
-impl Opened {
-    /// The table's answer. If the filter lets the key pass, `first` is asked before.
+    /// The tables that may have the keys of `group`.
+    fn locate(&self, group: &[Sought<'_>]) -> Result<[Option<Located<'_>>; ABREAST]> {
+        let mut located = [const { None }; ABREAST];
+        let mut last: Option<&Arc<TableMeta>> = None;
+        for (sought, place) in group.iter().zip(&mut located) {
+            let same = last
+                .filter(|meta| meta.range.end.admits(sought.key) || planted!("table-kept-behind-its-end"));
+            last = same.or_else(|| self.run.find(sought.key)).filter(|meta| meta.min_seq <= self.upto);
+            if let Some(meta) = last {
+                *place = Some(Located { meta, table: self.path.cache.table(meta)? });
+            }
+        }
+        Ok(located)
+    }
+
+    /// Those of the tables that may have the keys by their filters, and where.
+    fn candidates<'a>(
+        &self,
+        group: &[Sought<'_>],
+        located: &'a [Option<Located<'_>>; ABREAST],
+    ) -> Result<[Option<Candidate<'a>>; ABREAST]> {
+        let mut candidates = [const { None }; ABREAST];
+        for ((sought, located), place) in group.iter().zip(located).zip(&mut candidates) {
+            if let Some(Located { table, .. }) = located {
+                let part = self.path.cache.open_for(table, sought.key)?;
+                part.prefetch_filter(sought.hash);
+                let over = newest_over(table.range_tombstones(), sought.key, self.upto);
+                *place = Some(Candidate { part, block: None, over });
+            }
+        }
+        for (sought, place) in group.iter().zip(&mut candidates) {
+            if let Some(Candidate { part, block, .. }) = place
+                && part.may_contain(sought.hash)
+            {
+                let at = part.block_for(sought.key, Stamp::upto(self.upto));
+                part.pointers().prefetch(at);
+                *block = Some(at);
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// The run's answer for a key. `last` is the block that was fetched last. If the filter lets the key pass, the compaction buffer of the level is asked first.
     fn find(
-        &mut self,
-        path: &ReadPath,
+        &self,
         sought: &Sought<'_>,
-        upto: Seq,
-        first: impl FnOnce(&ReadPath) -> Result<Option<Option<Found>>>,
+        located: &Located<'_>,
+        candidate: &Candidate<'_>,
+        last: &mut Option<Fetched>,
     ) -> Result<Option<Option<Found>>> {
-        let Self { reader, block } = self;
-        let over = newest_over(reader.range_tombstones(), sought.key, upto);
-        let reader = path.cache.open_for(reader, sought.key)?;
-        if !reader.may_contain(sought.hash) {
-            return Ok(decide(None, over));
+        let Candidate { part, block, over } = candidate;
+        let Some(at) = *block else { return Ok(decide(None, *over)) };
+        let key = sought.key;
+        if let Some(list) = self.view.buffer_of(self.level) {
+            let found = self.path.get_from_buffer(list, self.level, (sought.hash, key), self.upto)?;
+            if found.is_some() {
+                return Ok(found);
+            }
         }
-        let found = first(path)?;
-        if found.is_some() {
-            return Ok(found);
-        }
-        Ok(decide(Self::newest(&reader, block, path, (sought.key, upto))?, over))
+        self.path.count_search(&self.view.version, (self.level, located.meta), key);
+        let fetch = |at| self.fetch(part, at, last);
+        let found = part.find_from(at, key, Stamp::upto(self.upto), fetch)?;
+        let newest = found.map(|(block, entry)| {
+            (part.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
+        });
+        Ok(decide(newest, *over))
     }
 
-    /// The newest version of `key` that is visible at `upto`. `last` is the block that was fetched last.
-    fn newest(
-        reader: &TableReader,
-        last: &mut Option<(u64, Block)>,
-        path: &ReadPath,
-        (key, upto): (&[u8], Seq),
-    ) -> Result<Option<(Stamp, Slice)>> {
-        let fetch = |at| {
-            let place = reader.handle(at).map_or(0, |handle| handle.offset);
-            if let Some((_, block)) = last.as_ref().filter(|(last, _)| *last == place) {
-                return Ok(HeldBlock::own(block.clone()));
-            }
-            let block = path.cache.block(reader, at, ReadCause::Get)?;
-            *last = Some((place, Block::clone(&block)));
-            Ok(block)
-        };
-        let found = reader.find(key, Stamp::upto(upto), fetch)?;
-        Ok(found.map(|(block, entry)| {
-            (reader.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
-        }))
+    /// Block `at`, which may be the one that was fetched last.
+    fn fetch(&self, part: &TableReader, at: usize, last: &mut Option<Fetched>) -> Result<HeldBlock> {
+        let place = (part.id(), part.handle(at).map_or(0, |handle| handle.offset));
+        if let Some(fetched) = last.as_ref().filter(|fetched| fetched.place == place) {
+            return Ok(HeldBlock::own(fetched.block.clone()));
+        }
+        let block = self.path.cache.block(part, at, ReadCause::Get)?;
+        *last = Some(Fetched { place, block: Block::clone(&block) });
+        Ok(block)
     }
+}
+
+/// A block, and where it lies.
+struct Fetched {
+    place: (TableId, u64),
+    block: Block,
 }

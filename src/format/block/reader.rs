@@ -7,9 +7,6 @@ use crate::types::{Buffer, KEY_BYTES_MAX, Kind, Seq, Stamp};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A search does not prefetch more than this: it touches few lines of so many keys.
-const PREFETCH_BYTES_MAX: usize = 1024;
-
 /// A checked block, in a buffer that it may share with others. Entries are numbered from 0.
 ///
 /// # Panics
@@ -136,13 +133,10 @@ impl Block {
         (self.buffer.clone(), start + span.start..start + span.end)
     }
 
-    /// Prefetches what a search reads: all that lies before the values, so that its steps do not wait for memory one after the
-    /// other.
+    /// What a search reads: all that lies before the values.
     #[inline]
-    pub(crate) fn prefetch_keys(&self) {
-        let start = self.start as usize;
-        let length = (self.values.start as usize).min(PREFETCH_BYTES_MAX);
-        self.buffer.prefetch(start..start + length);
+    pub(crate) fn searched(&self) -> &[u8] {
+        &self.bytes()[..self.values.start as usize]
     }
 
     /// The buffer that the block lies in.

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use arc_swap::{ArcSwapOption, Guard};
 
 use crate::format::block::Block;
+use crate::types::buffer::{Whereabouts, prefetch};
 
 /// While the cache takes in as many bytes as it has room for, there are so many turns.
 const TURNS: u64 = 8;
@@ -65,12 +66,19 @@ impl Resident {
 
 /// The pointers of one open table. A clone has the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BlockPointers(Arc<[ArcSwapOption<Resident>]>);
+pub(crate) struct BlockPointers(Arc<[Pointer]>);
+
+/// A pointer, and where the keys of its block lie, which are prefetched together with the block's header.
+#[derive(Debug, Default)]
+struct Pointer {
+    to: ArcSwapOption<Resident>,
+    keys: Whereabouts,
+}
 
 impl BlockPointers {
     /// Null pointers for this many blocks.
     pub(crate) fn new(blocks: usize) -> Self {
-        Self((0..blocks).map(|_| ArcSwapOption::empty()).collect())
+        Self((0..blocks).map(|_| Pointer::default()).collect())
     }
 
     /// Bytes of memory that they take.
@@ -81,8 +89,29 @@ impl BlockPointers {
     /// Block `at`, if its pointer leads to it.
     #[inline]
     pub(crate) fn load(&self, at: usize) -> Option<HeldBlock> {
-        let guard = self.0.get(at)?.load();
+        let pointer = self.0.get(at)?;
+        pointer.keys.prefetch();
+        let guard = pointer.to.load();
         guard.is_some().then_some(HeldBlock(Held::Resident(guard)))
+    }
+
+    /// Prefetches pointer `at`.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: usize) {
+        if let Some(pointer) = self.0.get(at) {
+            prefetch(pointer);
+        }
+    }
+
+    /// Prefetches what a search in block `at` reads, if the pointer leads to it.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, at: usize) {
+        let Some(pointer) = self.0.get(at) else { return };
+        pointer.keys.prefetch();
+        if let Some(resident) = &*pointer.to.load() {
+            prefetch(&resident.block);
+            prefetch(&resident.used_in);
+        }
     }
 
     /// Lets pointer `at` lead to `resident`, which is of no other entry, for as long as the result lives.
@@ -93,17 +122,18 @@ impl BlockPointers {
 
     fn set(&self, at: usize, resident: &Arc<Resident>) {
         if let Some(pointer) = self.0.get(at) {
-            pointer.store(Some(resident.clone()));
+            pointer.keys.set(resident.block().searched());
+            pointer.to.store(Some(resident.clone()));
         }
     }
 
     /// Makes pointer `at` null if it leads to what `is_meant` knows.
     fn clear(&self, at: usize, is_meant: impl Fn(&Arc<Resident>) -> bool) {
         let Some(pointer) = self.0.get(at) else { return };
-        let now = pointer.load();
+        let now = pointer.to.load();
         if now.as_ref().is_some_and(is_meant) && !planted!("pointer-to-an-evicted-block") {
             // If it leads elsewhere by now, that is another entry's.
-            pointer.compare_and_swap(&*now, None);
+            pointer.to.compare_and_swap(&*now, None);
         }
     }
 }

@@ -21,6 +21,33 @@ pub(crate) struct FencePointers {
     len: usize,
 }
 
+/// The prefix that all index keys of a table share, in the memory of whoever has it: a search needs no look at the index for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexPrefix {
+    /// Of the prefix; more than there are bytes if it is longer than that.
+    length: u8,
+    bytes: [u8; Self::BYTES],
+}
+
+impl IndexPrefix {
+    const BYTES: usize = 23;
+
+    pub(crate) fn of(prefix: &[u8]) -> Self {
+        let mut bytes = [0; Self::BYTES];
+        match bytes.get_mut(..prefix.len()) {
+            Some(front) => front.copy_from_slice(prefix),
+            None => return Self { length: u8::MAX, bytes },
+        }
+        Self { length: prefix.len() as u8, bytes }
+    }
+
+    /// The prefix, unless it is too long.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&[u8]> {
+        self.bytes.get(..self.length.into())
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Node([u64; FAN]);
@@ -75,6 +102,15 @@ fn nodes_of(numbers: &[u64]) -> Vec<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_is_what_it_was_or_too_long() {
+        for length in 0..300 {
+            let prefix: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            let kept = IndexPrefix::of(&prefix);
+            assert_eq!(kept.get(), (length <= IndexPrefix::BYTES).then_some(&prefix[..]));
+        }
+    }
 
     #[test]
     fn finds_what_halving_finds() {

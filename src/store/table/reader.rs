@@ -31,7 +31,7 @@ use crate::store::cache::frames::Charge;
 use crate::store::cache::{BlockPointers, PinState};
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::ReadCause;
-use crate::store::table::fence_pointers::FencePointers;
+use crate::store::table::fence_pointers::{FencePointers, IndexPrefix};
 use crate::types::{Buffer, Extent, RangeTombstone, Seq, Stamp, TableId};
 
 /// One part in this many of a table is read at once to open it. Footer, index and filter are a smaller part
@@ -49,6 +49,7 @@ pub(crate) struct TableReader {
     extent: Extent,
     /// `None` in a table of range tombstones alone. In a table with partitions it has an entry for each of these.
     index: Option<Block>,
+    index_prefix: IndexPrefix,
     /// For each index key, the first bytes behind the prefix that all of them share. A search reads the index only
     /// where these are equal.
     fence_pointers: FencePointers,
@@ -128,6 +129,7 @@ impl TableReader {
             number,
             extent: place.extent,
             index: None,
+            index_prefix: IndexPrefix::of(&[]),
             fence_pointers: FencePointers::new(&[]),
             handles: Box::default(),
             pointers: BlockPointers::default(),
@@ -157,6 +159,7 @@ impl TableReader {
     fn set_index(&mut self, index: Block) {
         let heads: Vec<u64> = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
         self.fence_pointers = FencePointers::new(&heads);
+        self.index_prefix = IndexPrefix::of(index.prefix());
         self.index = Some(index);
     }
 
@@ -243,8 +246,9 @@ impl TableReader {
     /// The first block, or partition, that may hold an entry at or behind (`key`, `stamp`); their number if none does.
     pub(crate) fn block_for(&self, key: &[u8], stamp: Stamp) -> usize {
         let Some(index) = &self.index else { return 0 };
-        let Some(suffix) = key.strip_prefix(index.prefix()) else {
-            return if key < index.prefix() { 0 } else { index.len() };
+        let prefix = self.index_prefix.get().unwrap_or_else(|| index.prefix());
+        let Some(suffix) = key.strip_prefix(prefix) else {
+            return if key < prefix { 0 } else { index.len() };
         };
         match self.fence_pointers.lower_bound(key_head(suffix)) {
             (at, false) => at,
@@ -298,12 +302,21 @@ impl TableReader {
         &self,
         key: &[u8],
         stamp: Stamp,
+        fetch: impl FnMut(usize) -> Result<B>,
+    ) -> Result<Option<(B, usize)>> {
+        self.find_from(self.block_for(key, stamp), key, stamp, fetch)
+    }
+
+    /// As [`TableReader::find`], from the block on that [`TableReader::block_for`] has found.
+    pub(crate) fn find_from<B: Deref<Target = Block>>(
+        &self,
+        mut at: usize,
+        key: &[u8],
+        stamp: Stamp,
         mut fetch: impl FnMut(usize) -> Result<B>,
     ) -> Result<Option<(B, usize)>> {
-        let mut at = self.block_for(key, stamp);
         while at < self.blocks() {
             let block = fetch(at)?;
-            block.prefetch_keys();
             let entry = block.seek(key, stamp);
             if entry < block.len() {
                 let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));

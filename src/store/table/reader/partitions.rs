@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{FencePointers, TablePlace, TableReader, Tail, handles_of};
+use super::{FencePointers, IndexPrefix, TablePlace, TableReader, Tail, handles_of};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter::Filter;
@@ -131,6 +131,7 @@ impl TableReader {
             number: self.number,
             extent: self.extent,
             index: None,
+            index_prefix: IndexPrefix::of(&[]),
             fence_pointers: FencePointers::new(&[]),
             pointers: BlockPointers::new(handles.len()),
             handles,
