@@ -124,11 +124,19 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
         return None;
     }
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    // Whole huge pages are mapped where a huge page begins: what is mapped before and behind that is given back.
+    let beside = if bytes.is_multiple_of(LARGE_BYTES) { LARGE_BYTES } else { 0 };
     // SAFETY: new memory, at whatever address is free.
     let mapped = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            bytes.checked_add(beside)?,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
     };
-    let start = NonNull::new(mapped.ok()?.cast::<u8>())?;
+    let mapped = NonNull::new(mapped.ok()?.cast::<u8>())?;
+    let start = if beside > 0 { trim(mapped, bytes, beside) } else { mapped };
     #[cfg(target_os = "linux")]
     {
         // SAFETY: this advice changes no byte and no right of access.
@@ -138,6 +146,23 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
         let _ = advised;
     }
     Some(start)
+}
+
+/// Of `bytes` and those `beside`, mapped at `mapped`, leaves `bytes` from a multiple of [`LARGE_BYTES`] on.
+#[cfg(all(unix, not(miri)))]
+fn trim(mapped: NonNull<u8>, bytes: usize, beside: usize) -> NonNull<u8> {
+    let before = mapped.addr().get().next_multiple_of(LARGE_BYTES) - mapped.addr().get();
+    // SAFETY: at most `beside` bytes farther, within what is mapped, since the mapping begins at a page.
+    let start = unsafe { mapped.add(before) };
+    // SAFETY: behind it there is the rest of what is mapped.
+    let end = unsafe { start.add(bytes) };
+    for (rest, length) in [(mapped, before), (end, beside - before)] {
+        if length > 0 {
+            // SAFETY: mapped above, and nobody's. A refusal leaves addresses taken, and no memory: nobody touches it.
+            let _ = unsafe { rustix::mm::munmap(rest.as_ptr().cast(), length) };
+        }
+    }
+    start
 }
 
 #[cfg(all(unix, not(miri)))]
@@ -191,7 +216,7 @@ fn unmap(_: &Pages) {}
 mod tests {
     use super::*;
 
-    const LENGTHS: [usize; 5] = [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097];
+    const LENGTHS: [usize; 6] = [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097, 3 * LARGE_BYTES];
 
     /// Writes all of it, and reads it back.
     fn use_whole(pages: &Pages, bytes: usize) {
@@ -213,6 +238,8 @@ mod tests {
         for bytes in LENGTHS {
             let pages = Pages::new(bytes);
             assert_eq!(pages.is_zeroed(), cfg!(all(unix, not(miri))) && bytes >= LARGE_BYTES);
+            let is_whole = pages.is_zeroed() && bytes.is_multiple_of(LARGE_BYTES);
+            assert!(!is_whole || pages.start().addr().get().is_multiple_of(LARGE_BYTES));
             use_whole(&pages, bytes);
         }
     }

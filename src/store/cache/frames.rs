@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use crate::env::sync::OrderedMutex;
 use crate::types::buffer::{FRAME_ALIGN, Frame, HEADER_BYTES, Memory, Tag};
+use crate::types::pages::LARGE_BYTES;
 use crate::types::{Buffer, Chunk};
 
 /// Frame sizes from one power of two to the next: at most a sixteenth of a frame is more than was asked for.
@@ -37,6 +38,11 @@ const STEPS: usize = 16;
 const CHUNKS: u64 = 512;
 const CHUNK_BYTES_MIN: u64 = 128 << 10;
 const CHUNK_BYTES_MAX: u64 = 512 << 10;
+
+/// With at least so many chunks of a huge page in a budget, chunks are of that length: lookups touch blocks at random, and the
+/// processor's translation buffer has few entries for short pages.
+const HUGE_CHUNKS: u64 = 256;
+const HUGE_CHUNK_BYTES: u64 = LARGE_BYTES as u64;
 
 /// Smaller budgets have no chunks: each of a few dozen size classes would have too few.
 const BYTES_MIN: u64 = CHUNKS * CHUNK_BYTES_MIN;
@@ -137,7 +143,8 @@ fn class_of(bytes: usize) -> (usize, usize) {
 /// Length of the chunks for a budget of `bytes`; 0 for none.
 fn chunk_bytes(bytes: u64) -> usize {
     let length = (bytes / CHUNKS).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).next_power_of_two();
-    // Half a mebibyte at most.
+    let length = if bytes >= HUGE_CHUNKS * HUGE_CHUNK_BYTES { HUGE_CHUNK_BYTES } else { length };
+    // Two mebibytes at most.
     if bytes < BYTES_MIN { 0 } else { length as usize }
 }
 
