@@ -51,7 +51,7 @@ use crate::store::cache::row_cache::Row;
 use crate::store::cache::warm_up::Found;
 use crate::store::files::meter::ReadCause;
 use crate::store::files::pack::{PackStore, PackWriter};
-use crate::types::buffer::Tag;
+use crate::types::buffer::{Tag, prefetch_all};
 use crate::types::{Buffer, TableId};
 
 /// Offset in the key under which a table's index and filter are kept. No block has an offset that large.
@@ -207,7 +207,7 @@ pub(crate) struct CacheCounts {
 }
 
 /// An open table, held by its metadata or by whoever asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum OpenTable<'a> {
     Attached(&'a TableReader),
     Held(Arc<TableReader>),
@@ -509,6 +509,7 @@ impl TableCache {
                 let again = Resident::new(resident.block().clone());
                 self.keep_block(table, at, &again, table.warm(handle.length.into()));
             }
+            prefetch_all(resident.block().searched());
             return Some(HeldBlock::resident(resident));
         }
         let found = self.block_of_pinned(table, at);

@@ -311,8 +311,7 @@ impl Buffer {
     /// by itself only where reads have begun.) Changes nothing.
     #[inline]
     pub(crate) fn prefetch(&self, range: Range<usize>) {
-        let asked = &self[range.start.min(self.bytes)..range.end.min(self.bytes)];
-        asked.chunks(CACHE_LINE_BYTES).for_each(|line| prefetch(&line[0]));
+        prefetch_all(&self[range.start.min(self.bytes)..range.end.min(self.bytes)]);
     }
 
     #[inline]
@@ -332,6 +331,12 @@ impl Buffer {
 #[inline]
 pub(crate) fn prefetch<T>(thing: &T) {
     prefetch_address(std::ptr::from_ref(thing).addr());
+}
+
+/// Prefetches the cache lines of `bytes`. Changes nothing.
+#[inline]
+pub(crate) fn prefetch_all(bytes: &[u8]) {
+    bytes.chunks(CACHE_LINE_BYTES).for_each(|line| prefetch(&line[0]));
 }
 
 /// Prefetches the cache line with this address, if there is memory. Changes nothing.

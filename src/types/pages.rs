@@ -124,19 +124,20 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
         return None;
     }
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-    // Whole huge pages are mapped where a huge page begins: what is mapped before and behind that is given back.
-    let beside = if bytes.is_multiple_of(LARGE_BYTES) { LARGE_BYTES } else { 0 };
-    // SAFETY: new memory, at whatever address is free.
-    let mapped = unsafe {
-        mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes.checked_add(beside)?,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )
+    let new = |bytes| {
+        // SAFETY: new memory, at whatever address is free.
+        let mapped = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        };
+        NonNull::new(mapped.ok()?.cast::<u8>())
     };
-    let mapped = NonNull::new(mapped.ok()?.cast::<u8>())?;
-    let start = if beside > 0 { trim(mapped, bytes, beside) } else { mapped };
+    let mut start = new(bytes)?;
+    // Whole huge pages begin where a huge page does. Behind such a mapping the next one does by itself, and the kernel makes one of both:
+    // a process may have only so many.
+    if bytes.is_multiple_of(LARGE_BYTES) && !start.addr().get().is_multiple_of(LARGE_BYTES) {
+        unmap_at(start, bytes);
+        start = trim(new(bytes.checked_add(LARGE_BYTES)?)?, bytes, LARGE_BYTES);
+    }
     #[cfg(target_os = "linux")]
     {
         // SAFETY: this advice changes no byte and no right of access.
@@ -158,11 +159,17 @@ fn trim(mapped: NonNull<u8>, bytes: usize, beside: usize) -> NonNull<u8> {
     let end = unsafe { start.add(bytes) };
     for (rest, length) in [(mapped, before), (end, beside - before)] {
         if length > 0 {
-            // SAFETY: mapped above, and nobody's. A refusal leaves addresses taken, and no memory: nobody touches it.
-            let _ = unsafe { rustix::mm::munmap(rest.as_ptr().cast(), length) };
+            unmap_at(rest, length);
         }
     }
     start
+}
+
+/// Unmaps what nobody has touched. A refusal leaves addresses taken, and no memory.
+#[cfg(all(unix, not(miri)))]
+fn unmap_at(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: mapped by the caller, and nobody's.
+    let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), bytes) };
 }
 
 #[cfg(all(unix, not(miri)))]

@@ -48,7 +48,7 @@ pub fn switched_on(name: &str) -> bool {
     number(name).is_some_and(|value| value != 0)
 }
 
-/// Whether tests run their long random schedules: `TERRACE_LONG=1`, as `.ci/run tests` sets it.
+/// Whether tests run their long random schedules: `TERRACE_LONG=1`, as `.ci/run long` sets it.
 pub fn is_long() -> bool {
     switched_on("TERRACE_LONG")
 }

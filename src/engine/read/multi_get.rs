@@ -54,8 +54,9 @@ impl ReadPath {
         for (level, run) in view.version.runs() {
             let asked = Asked { path: self, view: &view, level, run, upto };
             let mut left = Vec::with_capacity(undecided.len());
+            let mut last = Last::default();
             for group in undecided.chunks(ABREAST) {
-                asked.answer(group, |sought, found| match found {
+                asked.answer(group, &mut last, |sought, found| match found {
                     Some(found) => {
                         let is_apart = found.as_ref().is_some_and(|(stamp, _)| stamp.is_separated());
                         apart.extend(is_apart.then_some(sought.place));
@@ -119,6 +120,7 @@ struct Asked<'a> {
 }
 
 /// The table of a run that may have a key, opened.
+#[derive(Clone)]
 struct Located<'a> {
     meta: &'a Arc<TableMeta>,
     table: OpenTable<'a>,
@@ -133,24 +135,31 @@ struct Candidate<'a> {
     over: Option<Seq>,
 }
 
-impl Asked<'_> {
+/// What was asked last: the next key may be there too.
+#[derive(Default)]
+struct Last<'a> {
+    table: Option<Located<'a>>,
+    block: Option<Fetched>,
+}
+
+impl<'a> Asked<'a> {
     /// Passes on the run's answer for each key of `group`: `None` if older runs must be asked. The keys come in order, at most [`ABREAST`].
     fn answer<'k>(
         &self,
         group: &[Sought<'k>],
+        last: &mut Last<'a>,
         mut to: impl FnMut(Sought<'k>, Option<Option<Found>>),
     ) -> Result<()> {
-        let located = self.locate(group)?;
+        let located = self.locate(group, &mut last.table)?;
         let candidates = self.candidates(group, &located)?;
         for candidate in candidates.iter().flatten() {
             if let Some(at) = candidate.block {
                 candidate.part.pointers().prefetch_block(at);
             }
         }
-        let mut last = None;
         for ((sought, located), candidate) in group.iter().zip(&located).zip(&candidates) {
             let found = match (located, candidate) {
-                (Some(located), Some(candidate)) => self.find(sought, located, candidate, &mut last)?,
+                (Some(located), Some(candidate)) => self.find(sought, located, candidate, &mut last.block)?,
                 _ => None,
             };
             to(*sought, found);
@@ -159,26 +168,32 @@ impl Asked<'_> {
     }
 
     /// The tables that may have the keys of `group`.
-    fn locate(&self, group: &[Sought<'_>]) -> Result<[Option<Located<'_>>; ABREAST]> {
+    fn locate(
+        &self,
+        group: &[Sought<'_>],
+        last: &mut Option<Located<'a>>,
+    ) -> Result<[Option<Located<'a>>; ABREAST]> {
         let mut located = [const { None }; ABREAST];
-        let mut last: Option<&Arc<TableMeta>> = None;
         for (sought, place) in group.iter().zip(&mut located) {
-            let same = last
-                .filter(|meta| meta.range.end.admits(sought.key) || planted!("table-kept-behind-its-end"));
-            last = same.or_else(|| self.run.find(sought.key)).filter(|meta| meta.min_seq <= self.upto);
-            if let Some(meta) = last {
-                *place = Some(Located { meta, table: self.path.cache.table(meta)? });
+            let is_same = last.as_ref().is_some_and(|Located { meta, .. }| {
+                meta.range.end.admits(sought.key) || planted!("table-kept-behind-its-end")
+            });
+            if !is_same {
+                let found = self.run.find(sought.key).filter(|meta| meta.min_seq <= self.upto);
+                let open = |meta| Ok(Located { meta, table: self.path.cache.table(meta)? });
+                *last = found.map(open).transpose()?;
             }
+            place.clone_from(last);
         }
         Ok(located)
     }
 
     /// Those of the tables that may have the keys by their filters, and where.
-    fn candidates<'a>(
+    fn candidates<'l>(
         &self,
         group: &[Sought<'_>],
-        located: &'a [Option<Located<'_>>; ABREAST],
-    ) -> Result<[Option<Candidate<'a>>; ABREAST]> {
+        located: &'l [Option<Located<'_>>; ABREAST],
+    ) -> Result<[Option<Candidate<'l>>; ABREAST]> {
         let mut candidates = [const { None }; ABREAST];
         for ((sought, located), place) in group.iter().zip(located).zip(&mut candidates) {
             if let Some(Located { table, .. }) = located {

@@ -58,8 +58,8 @@ const ROOM_PART: usize = 64;
 
 /// Chunks that are sampled to find one to give up.
 const VICTIM_SAMPLES: usize = 32;
-/// Most chunks that are given up for a new one.
-const VICTIMS_MAX: usize = 2;
+/// For a new chunk, chunks of at most so many times its length are given up.
+const VICTIMS_MAX: u64 = 2;
 /// A class's newest chunk is not given up while it is among the newest of all, one part in this many: it is still
 /// being filled.
 const NEW_PART: u64 = 32;
@@ -176,7 +176,7 @@ impl Frames {
         self.bytes_max.store(bytes, Relaxed);
         // A smaller budget may take the newest chunks too.
         self.state.lock().classes.iter_mut().for_each(|class| class.added = 0);
-        self.make_room(0, usize::MAX, keeper);
+        self.make_room(0, u64::MAX, keeper);
     }
 
     /// A buffer of `bytes` that nobody else holds. Its contents are left over from its last use. If the budget has no
@@ -195,8 +195,7 @@ impl Frames {
     /// Makes room for `bytes` that are kept outside of frames, and counts them.
     pub(crate) fn charge(&self, bytes: u64, keeper: &impl Keeper) -> Charge {
         let chunk_bytes = self.chunk_bytes.load(Relaxed).max(1) as u64;
-        let victims_max = usize::try_from(bytes / chunk_bytes).unwrap_or(usize::MAX);
-        self.make_room(bytes, victims_max.saturating_add(VICTIMS_MAX), keeper);
+        self.make_room(bytes, bytes.saturating_add(VICTIMS_MAX * chunk_bytes), keeper);
         Charge::new(bytes, &self.total).0
     }
 
@@ -204,7 +203,7 @@ impl Frames {
     #[cold]
     fn take_of_another(&self, class: usize, frame_bytes: usize, keeper: &impl Keeper) -> Frame {
         let bytes = self.chunk_bytes.load(Relaxed).max(FRAMES_MIN * frame_bytes);
-        let memory = self.make_room(bytes as u64, VICTIMS_MAX, keeper);
+        let memory = self.make_room(bytes as u64, VICTIMS_MAX * bytes as u64, keeper);
         let memory = memory.filter(|memory| memory.bytes() == bytes);
         let (chunk, frame) =
             Chunk::with_frame(memory.unwrap_or_else(|| Memory::new(bytes, &self.total)), frame_bytes);
@@ -220,17 +219,17 @@ impl Frames {
         if can_go { state.classes[class].chunks.push(chunk) } else { state.hold(class, chunk) }
     }
 
-    /// Gives up at most `victims_max` chunks, until there is room for `bytes` more. Returns the memory of the last
-    /// one, if any, for reuse.
-    fn make_room(&self, bytes: u64, victims_max: usize, keeper: &impl Keeper) -> Option<Memory> {
+    /// Gives up chunks until there is room for `bytes` more, or until they have `bytes_max` together. Returns the memory of the
+    /// last one, if any, for reuse.
+    fn make_room(&self, bytes: u64, bytes_max: u64, keeper: &impl Keeper) -> Option<Memory> {
         self.look_again(keeper);
-        let (mut victims, mut held) = (0, 0);
+        let (mut given_up_bytes, mut held) = (0, 0);
         let mut memory: Option<Memory> = None;
         loop {
             let mut state = self.state.lock();
             let beside = state.held_bytes + memory.as_ref().map_or(0, |memory| memory.bytes() as u64);
             let total = self.total.load(Relaxed).saturating_sub(beside) + bytes;
-            if total <= self.bytes_max.load(Relaxed) || victims == victims_max || held == HELD_MAX {
+            if total <= self.bytes_max.load(Relaxed) || given_up_bytes >= bytes_max || held == HELD_MAX {
                 return memory;
             }
             let Some((class, chunk)) = state.victim(self.chunk_bytes.load(Relaxed)) else { return memory };
@@ -242,7 +241,10 @@ impl Frames {
                 Err(chunk)
             };
             match given_up {
-                Ok(given_up) => (memory, victims, held) = (Some(given_up), victims + 1, 0),
+                Ok(given_up) => {
+                    given_up_bytes += given_up.bytes() as u64;
+                    (memory, held) = (Some(given_up), 0);
+                }
                 Err(chunk) => {
                     held += 1;
                     self.state.lock().hold(class, chunk);

@@ -530,7 +530,7 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
 fn a_span_leaves_a_block_out_that_reaches_far_beyond() {
     let fixture = Fixture::new();
     let mut written = large_entries(300);
-    written[103].2 = vec![7; 60_000];
+    written[103].2 = vec![7; 55_000];
     let table = fixture.write(&[written], settings(Codec::Raw)).remove(0);
     // Too much for the table to be read as a whole.
     fixture.cache.expect(1 << 30);
@@ -545,7 +545,7 @@ fn a_span_leaves_a_block_out_that_reaches_far_beyond() {
     for _ in 0..2 {
         let mut cursor = fixture.cursor(&table, Fetch::cached(&fixture.cache, &table, Unit::Span));
         cursor.seek(b"key00103", Stamp::MAX).unwrap();
-        assert_eq!(cursor.value().len(), 60_000);
+        assert_eq!(cursor.value().len(), 55_000);
     }
     let (_, is_kept) =
         fixture.cache.block_for_row(&reader, sought(&reader, b"key00103"), Unit::Span).unwrap();

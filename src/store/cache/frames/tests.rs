@@ -228,6 +228,24 @@ fn another_budget_has_chunks_of_another_length() {
     }
 }
 
+#[test]
+#[cfg_attr(miri, ignore = "too slow")]
+fn short_chunks_make_room_for_long_ones() {
+    let (before, after) = (BYTES_MIN, 4 * BYTES_MIN);
+    assert_eq!(chunk_bytes(after), 4 * chunk_bytes(before));
+    let mut cache = Cache::new(before);
+    let mut random = 9;
+    for _ in 0..before / 2000 {
+        cache.insert(1000 + pick(&mut random, 3000));
+    }
+    cache.set_bytes_max(after);
+    for _ in 0..after / 10_000 {
+        cache.insert(5000 + pick(&mut random, 15_000));
+        let bytes = cache.frames.bytes();
+        assert!(bytes <= after, "{bytes} of {after}");
+    }
+}
+
 /// Nobody keeps anything.
 struct Nobody;
 
