@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the fuzz targets as cargo-fuzz would, and runs them (all, or those named) for SECONDS_EACH seconds.
 # SANITIZER=none builds without AddressSanitizer and the tracing of comparisons: `operations` is five times as fast then.
+# CODEGEN_UNITS=16 builds on all processors, and makes slower fuzzers.
 # With MINIMISE=1 it takes what was found over into the corpus that is kept, as far as that covers more, and fuzzes nothing.
 set -eu
 cd "$(dirname "$0")"
@@ -8,7 +9,8 @@ target_dir=${CARGO_TARGET_DIR:-target}
 triple=$(rustc +nightly -vV | sed -n 's/^host: //p')
 
 flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
--Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Ccodegen-units=1"
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+-Ccodegen-units=${CODEGEN_UNITS:-1}"
 if [ "${SANITIZER:-address}" = none ]; then
     target_dir=$target_dir/plain
 else
