@@ -126,10 +126,10 @@ struct Located<'a> {
     table: OpenTable<'a>,
 }
 
-/// What may have a key, its filter has let the key pass, and the block to look in.
+/// The table or partition that may have a key, and where in it.
 struct Candidate<'a> {
     part: OpenTable<'a>,
-    /// `None` if the filter has not let the key pass.
+    /// The block to look in; `None` if the filter has not let the key pass.
     block: Option<usize>,
     /// Newest range tombstone of the table over the key.
     over: Option<Seq>,
